@@ -1,0 +1,105 @@
+"""All that the core knows of a query engine.
+
+An adapter runs SELECT queries over the engine's own relations and over relations that the caller lends for one
+query, Arrow in and Arrow out. It knows nothing of Hudi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Capabilities", "Engine", "EngineError", "EngineQueryError", "Relation"]
+
+
+class EngineError(Exception):
+    """An engine could not do what it was asked; the engine's own error is the cause."""
+
+
+class EngineQueryError(EngineError):
+    """A query was refused (`at_bind` true: names, types, syntax) or failed while it ran."""
+
+    def __init__(self, message: str, *, at_bind: bool) -> None:
+        super().__init__(message)
+        self.at_bind = at_bind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_query_error, (str(self), self.at_bind)
+
+
+def _rebuild_query_error(message: str, at_bind: bool) -> EngineQueryError:
+    return EngineQueryError(message, at_bind=at_bind)
+
+
+@runtime_checkable
+class Relation(Protocol):
+    """A lazy table lent to the engine. It may be scanned any number of times, from any thread."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+
+    def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
+        """Stream the named columns (None: all; may be empty, batches then carry only a length) of the rows for
+        which `predicate` is true, exactly: the engine does not filter again.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What the planner must know about an engine."""
+
+    has_python_variables: bool
+    """Whether unknown names may be the caller's Python variables."""
+    is_case_sensitive: bool
+    """Whether unquoted identifiers must be rendered exactly as the relation spells them."""
+    has_transactions: bool
+
+
+class Engine(Protocol):
+    """One engine session: owned (`connect`) or the user's (`attach`)."""
+
+    @property
+    def name(self) -> str:
+        """`duckdb` or `datafusion`."""
+
+    @property
+    def sql_dialect(self) -> str:
+        """Name of the sqlglot dialect in which queries for this engine are rendered."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do."""
+
+    def has_relation(self, parts: Sequence[str]) -> bool:
+        """Whether the engine itself knows a table or view of this (possibly qualified) name."""
+
+    def describe(self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None) -> pa.Schema:
+        """Bind a SELECT without running it and give its columns. Raises `EngineQueryError`."""
+
+    def query(
+        self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None
+    ) -> pa.RecordBatchReader:
+        """Run a SELECT and stream its rows.
+
+        `relations` are visible under their names (reserved by the caller) for this query alone and are gone,
+        on success and on failure, when the reader is exhausted or closed. Raises `EngineQueryError`; errors that
+        come up while rows are read are raised as `EngineQueryError` from the reader too, wrapped by `read_all`
+        of `engine_adapters.streams` or by iterating the batches.
+        """
+
+    def execute(self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None) -> pa.RecordBatchReader:
+        """Run any statement of the engine itself (the user's own tables and settings), rows if it has any."""
+
+    def register(self, name: str, data: Any) -> None:
+        """Keep a user's object (Arrow, pandas, polars, dataset, reader) under a name until unregistered."""
+
+    def unregister(self, name: str) -> None:
+        """Forget a registered object."""
+
+    def close(self) -> None:
+        """Release what this adapter opened; the user's own connection stays open."""

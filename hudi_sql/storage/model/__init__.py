@@ -1,0 +1,1 @@
+"""Values of the Hudi storage format: frozen, picklable, free of I/O."""
