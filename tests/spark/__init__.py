@@ -1,0 +1,1 @@
+"""Conformance with real Spark and Hudi, in both directions."""
