@@ -202,7 +202,7 @@ class LocalStore:
             return pa.OSFile(full, "wb")
 
     def arrow_filesystem(self) -> tuple[pafs.FileSystem, str]:
-        """pyarrow's local file system and the root in it."""
+        """Pyarrow's local file system and the root in it."""
         return pafs.LocalFileSystem(), self.root
 
     def local_path(self, path: str) -> str | None:

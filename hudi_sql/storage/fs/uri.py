@@ -57,9 +57,7 @@ def _local_from_uri(uri: str, rest: str) -> str:
             )
         rest = f"/{path}"
     if not rest.startswith("/"):
-        raise ConfigError(
-            f"{uri!r} is a relative file URI", hint="Write file:///path, or a plain path."
-        )
+        raise ConfigError(f"{uri!r} is a relative file URI", hint="Write file:///path, or a plain path.")
     return _absolute(rest)
 
 
