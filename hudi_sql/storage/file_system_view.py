@@ -25,8 +25,8 @@ _LISTING_THREADS = 16
 class FileSystemView:
     """File slices as of a timeline.
 
-    Slices come with committed files only, newest last in a group, groups by partition and file id. Base files of
-    pending compactions are no committed files, so the logs on top of one fall to the slice before it, which is how
+    Slices come with committed files only, newest last in a group, groups by partition and file id. Base files
+    of pending compactions are no committed files, so the logs on top of one fall to the slice before it: so do
     Hudi's readers merge the two.
 
     Args:
@@ -93,7 +93,7 @@ class FileSystemView:
         logs: list[LogFile] = []
         for file in files:
             if isinstance(file, BaseFile):
-                # A retried task may have left a second file of the instant; the choice must not hang on the listing.
+                # A retried task may have left a second file; the choice must not hang on the listing.
                 other = bases.get(file.instant)
                 if self._is_committed(file.instant) and (other is None or file.name > other.name):
                     bases[file.instant] = file
@@ -111,8 +111,8 @@ class FileSystemView:
     def _is_visible_log(self, log: LogFile) -> bool:
         if self._has_completion_times:
             return self._is_committed(log.instant)
-        # Version 6 names a log after its base file, possibly that of a pending compaction: commits are told by the
-        # instants inside the log's blocks.
+        # Version 6 names a log after its base file, possibly that of a pending compaction: the
+        # instants inside its blocks tell what is committed.
         query_time = self._timeline.query_time
         return query_time is None or log.instant <= query_time
 
@@ -143,7 +143,7 @@ class StoreLister:
         self._store = store
 
     def list_partitions(self) -> tuple[PartitionPath, ...]:
-        """All partitions that have the file, sorted; a table without partitions has one with the empty path."""
+        """All partitions that have the file, sorted; without partition fields that is the empty path."""
         found: list[PartitionPath] = []
         level = [""]
         while level:

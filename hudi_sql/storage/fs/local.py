@@ -1,7 +1,7 @@
 """A folder on a local disk as a store.
 
-Hadoop's local file system keeps a checksum sidecar `.<name>.crc` beside the files that it wrote; a file that is
-replaced or removed must lose its sidecar, or Spark reads it as corrupt.
+Hadoop's local file system keeps a checksum sidecar `.<name>.crc` beside the files that it wrote; a file that
+is replaced or removed must lose its sidecar, or Spark reads it as corrupt.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LocalStore:
                 return []
             found = []
             for entry in entries:
-                # An entry may go between the listing and the look at it; a dangling link has nothing to look at.
+                # An entry may go between the listing and the look at it; a dangling link shows nothing.
                 with contextlib.suppress(FileNotFoundError):
                     found.append(_info(prefix + entry.name, entry.stat(), is_folder=entry.is_dir()))
             return found
@@ -118,7 +118,7 @@ class LocalStore:
             os.makedirs(os.path.dirname(full), exist_ok=True)  # noqa: PTH103, PTH120
             temporary = _write_temporary(full, data)
             try:
-                # Without a sidecar Hadoop reads unchecked, so both the old and the new file are readable after this.
+                # Without a sidecar Hadoop reads unchecked: the old and the new file are both readable.
                 _remove_sidecar(full)
                 os.replace(temporary, full)  # noqa: PTH105
             except BaseException:
@@ -253,7 +253,7 @@ def _version(data: bytes) -> str:
 
 
 def _write_temporary(full: str, data: bytes) -> str:
-    """Write beside the final file, under a name that no timeline or partition listing takes for a file of Hudi."""
+    """Write beside the final file, under a name that no listing takes for a file of Hudi."""
     temporary = f"{full}.{uuid.uuid4()}"
     handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     try:

@@ -145,6 +145,7 @@ class MemoryStore:
     def local_path(self, path: str) -> str | None:
         """None: there are no files."""
         del path
+        return None
 
     def _full(self, path: str, *, may_be_root: bool = False) -> str:
         return join_path(self.root, check_path(path, may_be_root=may_be_root))

@@ -1,4 +1,4 @@
-"""Text of `java.util.Properties`: ISO-8859-1 lines, `\\uXXXX` for other characters, backslash escapes."""
+"""Text of `java.util.Properties`: ISO-8859-1 lines, other characters and separators escaped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def encode_properties(properties: Mapping[str, str], *, comments: Sequence[str] 
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks; a line that ends in an odd number of backslashes goes on in the next."""
+    """Lines without comments and blanks; an odd number of backslashes at the end joins the next line."""
     pending = ""
     is_continued = False
     for natural in re.split(r"\r\n|\r|\n", text):

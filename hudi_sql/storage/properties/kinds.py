@@ -1,4 +1,4 @@
-"""Closed sets of values in `hoodie.properties`, and what follows from absent ones (properties notes §4, §5)."""
+"""Closed sets of values in `hoodie.properties`, and defaults of absent ones (properties notes §4, §5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reading and replacing `hoodie.properties` (properties notes §1–§3).
+"""Reading and replacing `hoodie.properties` (properties notes §1 to §3).
 
-Hudi replaces the file by way of `hoodie.properties.backup`: readers that find the file missing or invalid use the
-backup. We put the new file in one step, and keep the backup so that Java writers recover from us and we from them.
+Hudi replaces the file by way of `hoodie.properties.backup`: readers that find the file missing or invalid use
+the backup. We put the new file in one step, and keep the backup so that Java writers and we recover from one
+another.
 """
 
 from __future__ import annotations

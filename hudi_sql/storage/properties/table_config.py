@@ -47,7 +47,7 @@ _KindT = TypeVar("_KindT", bound=Enum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """The settings of one table, as its `hoodie.properties` has them now. `raw` has all keys, known or not."""
+    """The settings of one table, as its `hoodie.properties` has them. `raw` has all keys, known or not."""
 
     name: str
     database: str
@@ -179,8 +179,8 @@ def load_table_config(store: Store) -> TableConfig:
 def update_table_config(store: Store, changes: Mapping[str, str | None]) -> TableConfig:
     """Set properties, or remove those whose value is None; all others stay as they are.
 
-    To be called under the table lock. A reader sees the old or the new properties at any moment, and a writer that
-    dies in between leaves a backup from which the next one recovers.
+    To be called under the table lock. A reader sees the old or the new properties at any moment, and a writer
+    that dies in between leaves a backup from which the next one recovers.
     """
     parse_table_config(_merged(load_properties(store), changes))  # refuse what could not be read back
     return parse_table_config(update_properties(store, changes))

@@ -27,8 +27,8 @@ _INSTANT_TEXT = re.compile(r"\d{14}(\d{3})?", re.ASCII)
 class InstantClock:
     """Draws instant times in the table's zone, each later than all before and than all observed ones.
 
-    Where the zone's clock goes back (the autumn hour), or another writer's clock is ahead, times go on from the
-    greatest known one in steps of a millisecond, so that text order stays the order of events.
+    Where the zone's clock goes back (the autumn hour), or another writer's clock is ahead, times go on from
+    the greatest known one in steps of a millisecond, so that text order stays the order of events.
 
     Args:
         zone: `hoodie.table.timeline.timezone` of the table.
@@ -69,7 +69,7 @@ def format_instant(epoch_ms: int, zone: TimelineZone) -> InstantTime:
 
 
 def instant_epoch_ms(instant: InstantTime, zone: TimelineZone) -> int:
-    """Milliseconds since 1970 of an instant, its digits read in a zone; 14 digits mean the end of that second.
+    """Milliseconds since 1970 of an instant, its digits read in a zone; 14 digits mean the end of the second.
 
     Raises:
         ValueError: The text is no time (instants of the metadata table's initialisation are not).
@@ -82,8 +82,8 @@ def instant_epoch_ms(instant: InstantTime, zone: TimelineZone) -> int:
 def parse_time_text(text: str, zone: TimelineZone) -> InstantTime:
     """The instant time that a TIMESTAMP AS OF text means, all of it in the timeline's own zone.
 
-    Known forms: an instant of 17 digits; 14 digits (the end of that second); `yyyy-MM-dd HH:mm:ss[.SSS]` (without
-    milliseconds again the end of the second, as Spark does); `yyyy-MM-dd` (its first moment).
+    Known forms: an instant of 17 digits; 14 digits (the end of that second); `yyyy-MM-dd HH:mm:ss[.SSS]`
+    (without milliseconds again the end of the second, as Spark does); `yyyy-MM-dd` (its first moment).
 
     Raises:
         BindError: Any other text, or a day or hour that does not exist.

@@ -24,8 +24,8 @@ class Timeline:
     instants: tuple[Instant, ...]
     zone: TimelineZone
     first_active_write: InstantTime | None
-    """Requested time of the earliest write, done or pending, that is not kept for a savepoint. Older instants are
-    archived, and only completed (or rolled back) ones are."""
+    """Requested time of the earliest write, done or pending, that is not kept for a savepoint. Older instants
+    are archived, and only completed (or rolled back) ones are."""
     query_time: InstantTime | None = None
     """Set when the timeline was cut to a point in time."""
     _completed: dict[InstantTime, InstantTime | None] = field(init=False, repr=False, compare=False)

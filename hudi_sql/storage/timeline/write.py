@@ -1,7 +1,7 @@
 """Writing the files of an instant, each created once and never replaced (timeline notes §2, §5).
 
-`ObjectExistsError` of these functions means that someone else, or an earlier attempt of our own whose answer was
-lost, was first: the caller decides which by reading back.
+`ObjectExistsError` of these functions means that someone else, or an earlier attempt of our own whose answer
+was lost, was first: the caller decides which by reading back.
 """
 
 from __future__ import annotations
