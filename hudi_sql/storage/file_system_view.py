@@ -26,8 +26,8 @@ class FileSystemView:
     """File slices as of a timeline.
 
     Slices come with committed files only, newest last in a group, groups by partition and file id. Base files
-    of pending compactions are no committed files, so the logs on top of one fall to the slice before it: so do
-    Hudi's readers merge the two.
+    of pending compactions are no committed files, so the logs on top of one fall to the slice before it; so
+    do Hudi's readers merge the two.
 
     Args:
         lister: Names and sizes of all data files, committed or not.

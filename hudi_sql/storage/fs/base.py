@@ -1,4 +1,4 @@
-"""What storage asks of a store. Paths are relative to its root, `/`-separated, with no slash at either end."""
+"""What storage asks of a store. Paths are relative to its root, `/`-separated, no slash at either end."""
 
 from __future__ import annotations
 

@@ -51,7 +51,11 @@ class FsspecStore:
         self._root = root.rstrip("/")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FsspecStore) and (self._fs, self._root) == (other._fs, other._root)
+        return (
+            isinstance(other, FsspecStore)
+            and (self._uri, self._root, self._options) == (other._uri, other._root, other._options)
+            and type(self._fs) is type(other._fs)
+        )
 
     def __hash__(self) -> int:
         return hash(self._uri)
@@ -157,6 +161,7 @@ class FsspecStore:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random-access reader. Raises `ObjectNotFoundError`."""
+        self.info(path)  # implementations differ in what they raise for a folder, or for a file below a file
         with self._errors(path):
             return pa.PythonFile(self._fs.open(self._full(path), "rb"), mode="r")
 

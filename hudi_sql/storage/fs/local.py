@@ -161,7 +161,7 @@ class LocalStore:
         with self._errors(path):
             try:
                 os.unlink(full)  # noqa: PTH108
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return False
             _remove_sidecar(full)
             return True
@@ -190,6 +190,7 @@ class LocalStore:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Random-access reader. Raises `ObjectNotFoundError`."""
+        self.info(path)  # pyarrow's error for a folder has no kind of its own
         with self._errors(path):
             return pa.OSFile(self._full(path), "rb")
 
