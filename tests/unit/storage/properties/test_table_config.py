@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+import zipfile
 
 import pytest
 
@@ -45,9 +46,11 @@ def config_of(**values):
 
 
 @pytest.mark.parametrize("name", COW_TABLES)
-def test_golden_tables_open(name, tmp_path):
+def test_golden_tables_open(name, store):
     want = expected(name)
-    config = load_table_config(LocalStore(str(unpack(name, tmp_path))))
+    with zipfile.ZipFile(TABLES / f"{name}.zip") as archive:
+        store.put(FILE, archive.read(f"{name}/{FILE}"))
+    config = load_table_config(store)
     assert dict(config.raw) == want["properties"]
     assert config.version == want["table_version"]
     assert config.table_type is TableType.COPY_ON_WRITE
