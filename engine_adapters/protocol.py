@@ -44,8 +44,9 @@ class Relation(Protocol):
         """Its columns."""
 
     def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
-        """Stream the named columns (None: all; may be empty, batches then carry only a length) of the rows for
-        which `predicate` is true, exactly: the engine does not filter again.
+        """Stream some columns of the rows for which `predicate` is true, exactly: the engine does not filter again.
+
+        `columns` None means all; it may be empty, batches then carry only a length.
         """
 
 
@@ -92,7 +93,9 @@ class Engine(Protocol):
         of `engine_adapters.streams` or by iterating the batches.
         """
 
-    def execute(self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None) -> pa.RecordBatchReader:
+    def execute(
+        self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None
+    ) -> pa.RecordBatchReader:
         """Run any statement of the engine itself (the user's own tables and settings), rows if it has any."""
 
     def register(self, name: str, data: Any) -> None:

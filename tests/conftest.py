@@ -18,7 +18,7 @@ class _Blocker(importlib.abc.MetaPathFinder):
     """Behaves as if a package were not installed."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        if name.split(".")[0] == BLOCKED:
+        if name.split(".", maxsplit=1)[0] == BLOCKED:
             raise ModuleNotFoundError(f"No module named {name!r} (blocked for this run)", name=name)
         return None
 

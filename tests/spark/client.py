@@ -95,7 +95,14 @@ class Spark:
         named = {name: str(path) for name, path in (tables or {}).items()}
         return self.ask("sql", statements=list(statements), tables=named, conf=dict(conf or {}))
 
-    def write(self, path: Path | str, rows: pa.Table, scratch: Path, options: Mapping[str, str], mode: str = "append") -> None:
+    def write(
+        self,
+        path: Path | str,
+        rows: pa.Table,
+        scratch: Path,
+        options: Mapping[str, str],
+        mode: str = "append",
+    ) -> None:
         """Write rows with Spark's DataFrame writer."""
         source = scratch / "rows.parquet"
         pq.write_table(rows, source)

@@ -15,7 +15,9 @@ import pytest
 from hudi_sql import errors
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(path for package in ("hudi_sql", "engine_adapters") for path in (ROOT / package).rglob("*.py"))
+MODULES = sorted(
+    path for package in ("hudi_sql", "engine_adapters") for path in (ROOT / package).rglob("*.py")
+)
 LONGEST = 700
 TOP_LEVEL = {"pyproject.toml", "hudi_sql", "engine_adapters", "tests", "sql_examples", "docs", "README.md"}
 

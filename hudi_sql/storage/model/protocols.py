@@ -28,9 +28,13 @@ class FileLister(Protocol):
 class FileStatistics(Protocol):
     """Column ranges of files, for pruning."""
 
-    def column_ranges(self, columns: Sequence[str], partitions: Sequence[PartitionPath] | None) -> pa.Table | None:
-        """Ranges of files: columns `partition`, `file_name`, `column`, `num_nulls`, `num_values`, and for each
-        asked column `c` that is indexed a pair `min:c`, `max:c` in the column's own type (one row per file).
+    def column_ranges(
+        self, columns: Sequence[str], partitions: Sequence[PartitionPath] | None
+    ) -> pa.Table | None:
+        """Ranges of files, one row per file.
+
+        Columns `partition`, `file_name`, `num_values`, and for each asked column `c` that is indexed
+        `min:c`, `max:c` in the column's own type and `nulls:c` (NULL where the file has no entry).
 
         None when the table keeps no such statistics.
         """

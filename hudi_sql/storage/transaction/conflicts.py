@@ -81,7 +81,7 @@ def check_conflicts(
     for other in others:
         shared = mine.file_groups & touched_file_ids(other.metadata)
         if shared:
-            partition, file_id = sorted(shared)[0]
+            partition, file_id = min(shared)
             raise _conflict(
                 f"Instants {instant} and {other.instant.requested} both changed file group {file_id} of partition "
                 f"{partition!r}",
@@ -97,7 +97,7 @@ def check_conflicts(
             )
             if changed:
                 raise _conflict(
-                    f"Instant {other.instant.requested} changed partition {sorted(changed)[0]!r}, which instant "
+                    f"Instant {other.instant.requested} changed partition {min(changed)!r}, which instant "
                     f"{instant} had read",
                     instant,
                     other,
@@ -106,7 +106,7 @@ def check_conflicts(
         if mine.keys_are_new and (both := mine.inserted_partitions & other.inserted_partitions):
             raise _conflict(
                 f"Instants {instant} and {other.instant.requested} both inserted keys into partition "
-                f"{sorted(both)[0]!r}",
+                f"{min(both)!r}",
                 instant,
                 other,
                 table,
