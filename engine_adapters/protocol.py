@@ -12,8 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
-__all__ = ["Capabilities", "Engine", "EngineError", "EngineQueryError", "Relation"]
+__all__ = ["Capabilities", "Engine", "EngineError", "EngineQueryError", "EngineSettings", "Relation"]
 
 
 class EngineError(Exception):
@@ -61,6 +62,15 @@ class Capabilities:
     has_transactions: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What an engine that we open ourselves may use; None leaves it to the engine."""
+
+    threads: int | None = None
+    memory_limit_bytes: int | None = None
+    temp_folder: str | None = None
+
+
 class Engine(Protocol):
     """One engine session: owned (`connect`) or the user's (`attach`)."""
 
@@ -76,6 +86,13 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities:
         """What this engine can do."""
 
+    def render(self, tree: exp.Expression, source_dialect: str) -> str:
+        """Write a query in this engine's SQL, keeping the meaning it has in the dialect it was written in.
+
+        `exp.TryCast` of the spark dialect gives NULL for what cannot be cast, `exp.Cast` fails.
+        Raises `EngineQueryError` (at bind) for functions that would silently mean something else here.
+        """
+
     def has_relation(self, parts: Sequence[str]) -> bool:
         """Whether the engine itself knows a table or view of this (possibly qualified) name."""
 
@@ -88,9 +105,9 @@ class Engine(Protocol):
         """Run a SELECT and stream its rows.
 
         `relations` are visible under their names (reserved by the caller) for this query alone and are gone,
-        on success and on failure, when the reader is exhausted or closed. Raises `EngineQueryError`; errors that
-        come up while rows are read are raised as `EngineQueryError` from the reader too, wrapped by `read_all`
-        of `engine_adapters.streams` or by iterating the batches.
+        on success and on failure, when the reader is exhausted, closed or dropped. One result may be open at a
+        time: drain or close it before the next query. Raises `EngineQueryError`, from the reader too; what a
+        lent relation raised comes out as it was raised.
         """
 
     def execute(
