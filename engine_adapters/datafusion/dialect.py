@@ -70,7 +70,7 @@ class DataFusion(Postgres):
     TYPED_DIVISION = True
     SUPPORTS_LIMIT_ALL = False
 
-    class Generator(Postgres.Generator):
+    class Generator(Postgres.Generator):  # type: ignore[misc,valid-type]  # sqlglot makes it at run time
         """Writes what DataFusion reads."""
 
         TRY_SUPPORTED = True
