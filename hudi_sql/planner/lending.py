@@ -1,0 +1,110 @@
+"""Hudi tables inside a query → relations lent to the engine under reserved names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hudi_sql.planner.model import LentTable, lent_name
+from hudi_sql.planner.pruning import prune_select
+from hudi_sql.planner.rewrite import quoted
+from hudi_sql.sql.model import TableName
+
+__all__ = ["Lender", "table_key"]
+
+
+def table_key(table: exp.Table) -> str:
+    """`TableName.key` of a table node: its dotted name, or its location, and the time it is read at."""
+    version = table.args.get("version")
+    suffix = ""
+    if version is not None and version.expression is not None:
+        suffix = f"@{version.expression.name}"
+    function = table.this
+    if isinstance(function, exp.Func):
+        arguments = function.expressions
+        return (arguments[0].name if arguments else "") + suffix
+    parts = [part.name for part in table.parts]
+    if len(parts) == 2 and parts[0].lower() == "hudi":
+        return parts[1] + suffix
+    return ".".join(parts).lower() + suffix
+
+
+class Lender:
+    """Replaces tables in the trees of one statement; each place gets a relation of its own."""
+
+    def __init__(self, tables: Mapping[str, TableName], schemas: Mapping[str, pa.Schema], *, first: int = 0) -> None:
+        self._tables = tables
+        self._schemas = schemas
+        self._next = first
+        self._shadowed: frozenset[str] = frozenset()
+        self.lent: list[LentTable] = []
+
+    def shadow(self, with_: exp.Expression | None) -> None:
+        """Let the common table expressions of the statement hide tables in all its parts."""
+        if isinstance(with_, exp.With):
+            self._shadowed = frozenset(cte.alias.lower() for cte in with_.expressions)
+
+    def lend_with(self, with_: exp.Expression) -> exp.Expression:
+        """Copy the WITH clause of a statement; an expression sees those before it."""
+        copy = with_.copy()
+        seen = self._shadowed if copy.args.get("recursive") else frozenset()
+        for cte in copy.expressions:
+            self._walk(cte, seen)
+            seen |= {cte.alias.lower()}
+        return copy
+
+    def lend(self, tree: exp.Expression) -> exp.Expression:
+        """Copy a tree with its Hudi tables replaced; names of common table expressions hide tables."""
+        holder = exp.Paren(this=tree.copy())
+        self._walk(holder.this, self._shadowed)
+        whole = holder.this
+        whole.pop()
+        _unqualify(whole, {table.key for table in self.lent})
+        return whole
+
+    def _walk(self, node: exp.Expression, shadowed: frozenset[str]) -> None:
+        with_ = node.args.get("with_")
+        if isinstance(with_, exp.With):
+            names = frozenset(cte.alias.lower() for cte in with_.expressions)
+            seen = shadowed | names if with_.recursive else shadowed
+            for cte in with_.expressions:
+                self._walk(cte, seen)
+                seen |= {cte.alias.lower()}
+            shadowed = shadowed | names
+        if isinstance(node, exp.Table):
+            self._replace(node, shadowed)
+        for name, child in list(node.args.items()):
+            if child is with_ and name == "with_":
+                continue
+            for item in child if isinstance(child, list) else [child]:
+                if isinstance(item, exp.Expression):
+                    self._walk(item, shadowed)
+
+    def _replace(self, node: exp.Table, shadowed: frozenset[str]) -> None:
+        key = table_key(node)
+        if key not in self._tables or (len(node.parts) == 1 and node.name.lower() in shadowed):
+            return
+        name = lent_name(self._next)
+        self._next += 1
+        schema = self._schemas.get(key)
+        predicate = prune_select(node, schema) if schema is not None else None
+        self.lent.append(LentTable(name=name, key=key, predicate=predicate))
+        if not node.alias and not isinstance(node.this, exp.Func):
+            last = node.this
+            node.set("alias", exp.TableAlias(this=exp.Identifier(this=last.name, quoted=last.args.get("quoted"))))
+        node.set("this", quoted(name))
+        for part in ("db", "catalog", "version", "when"):
+            node.set(part, None)
+
+
+def _unqualify(tree: exp.Expression, keys: set[str]) -> None:
+    """Columns qualified by schema (`default.t.id`) lose it: the relation that stands in has one name."""
+    names = {key.split("@")[0].split(".")[-1] for key in keys if "." in key}
+    if not names:
+        return
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db") is not None and column.table.lower() in names:
+            column.set("db", None)
+            column.set("catalog", None)
