@@ -134,7 +134,8 @@ class _Parser:
         branches = [branch for branch in tree if branch != "null"]
         if len(branches) > 1:
             raise SchemaError(
-                f"Column {name} is a union of several types", hint="Only unions of one type and null are read."
+                f"Column {name} is a union of several types",
+                hint="Only unions of one type and null are read.",
             )
         kind = self._type(branches[0], namespace) if branches else pa.null()
         return pa.field(name, kind, nullable="null" in tree)

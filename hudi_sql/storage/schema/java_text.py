@@ -117,4 +117,6 @@ def hex_text(values: pa.Array) -> pa.StringArray:
     mask = None
     if plain.null_count:
         mask = pc.is_valid(plain).buffers()[1]
-    return pa.StringArray.from_buffers(count, pa.py_buffer(doubled), pa.py_buffer(text), mask, plain.null_count)
+    return pa.StringArray.from_buffers(
+        count, pa.py_buffer(doubled), pa.py_buffer(text), mask, plain.null_count
+    )

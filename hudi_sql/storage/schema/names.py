@@ -61,9 +61,11 @@ def _check_fields(fields: Iterable[pa.Field], path: tuple[str, ...]) -> None:
         if not is_avro_name(field.name):
             hint = "Letters, digits and underscores, with no digit first."
             raise _refused(shown, "has a name that Avro does not allow", hint)
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other is not field.name:
-            raise _refused(shown, f"and {other} differ in case only or not at all", "Spark takes them for one column.")
+        if other := seen.get(field.name.lower()):
+            raise _refused(
+                shown, f"and {other} differ in case only or not at all", "Spark takes them for one column."
+            )
+        seen[field.name.lower()] = field.name
         _check_type(field.type, here)
 
 
@@ -81,9 +83,13 @@ def _check_type(kind: pa.DataType, path: tuple[str, ...]) -> None:
         _check_type(kind.item_type, (*path, "value"))
     elif pa.types.is_decimal128(kind):
         if not 0 <= kind.scale <= kind.precision:
-            raise _refused(shown, f"has type {kind}", "The scale of a decimal is between 0 and its precision.")
+            raise _refused(
+                shown, f"has type {kind}", "The scale of a decimal is between 0 and its precision."
+            )
     elif not pa.types.is_fixed_size_binary(kind) and kind not in _STORED:
-        raise _refused(shown, f"has type {kind}, which Hudi does not store", "Cast it to a type that Hudi stores.")
+        raise _refused(
+            shown, f"has type {kind}, which Hudi does not store", "Cast it to a type that Hudi stores."
+        )
 
 
 def _refused(column: str, problem: str, hint: str) -> SchemaError:
