@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.planner.model import TableFacts
-from hudi_sql.storage.key_generator.generator import KeyGenerator
+from hudi_sql.storage.key_generator.key_generator import KeyGenerator
 from hudi_sql.storage.model.files import FileSlice
 from hudi_sql.storage.read.predicate import And, Compare, CompareOp, Predicate
 from hudi_sql.storage.read.snapshot import Snapshot

@@ -1,0 +1,84 @@
+"""The tables of one statement, each read at one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from engine_adapters.protocol import Engine, Relation
+from hudi_sql.planner.model import LentTable, TableFacts
+from hudi_sql.planner.relations import relation_of
+from hudi_sql.sql.model import TableName
+from hudi_sql.storage.properties.kinds import MergeMode
+from hudi_sql.storage.properties.table_config import TableConfig
+from hudi_sql.storage.read.snapshot import Snapshot
+from hudi_sql.storage.table import HudiTable
+
+__all__ = ["StatementScope", "table_facts"]
+
+_GLOBAL_INDEX = "record_index"
+
+
+class StatementScope:
+    """Opens the Hudi tables of a statement at its start, and holds what the engine is lent besides.
+
+    Args:
+        engine: Runs the queries.
+        dialect: In which the statement was written.
+        open_table: Finds a table by the name in the statement.
+        objects: Python objects of the caller that the statement names, by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        dialect: str,
+        open_table: Callable[[TableName], HudiTable],
+        objects: Mapping[str, Any],
+    ) -> None:
+        self.engine = engine
+        self.dialect = dialect
+        self.objects = dict(objects)
+        self._open_table = open_table
+        self._tables: dict[str, HudiTable] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+
+    def table(self, name: TableName) -> HudiTable:
+        """The table of a name, opened once in a statement."""
+        key = name.key.split("@")[0]
+        if key not in self._tables:
+            self._tables[key] = self._open_table(name)
+        return self._tables[key]
+
+    def snapshot(self, name: TableName) -> Snapshot:
+        """The table as it was at the start of the statement, or at the time that the name gives."""
+        if name.key not in self._snapshots:
+            self._snapshots[name.key] = self.table(name).snapshot(name.as_of)
+        return self._snapshots[name.key]
+
+    def schemas(self, tables: Mapping[str, TableName]) -> dict[str, pa.Schema]:
+        """Columns of tables, meta columns first, by key."""
+        return {key: self.snapshot(name).schema for key, name in tables.items()}
+
+    def relations(self, lent: Iterable[LentTable], tables: Mapping[str, TableName]) -> dict[str, Relation]:
+        """What a query is to be lent: tables under reserved names, objects under their own."""
+        found: dict[str, Any] = dict(self.objects)
+        for table in lent:
+            found[table.name] = relation_of(table, self.snapshot(tables[table.key]))
+        return found
+
+
+def table_facts(label: str, config: TableConfig, schema: pa.Schema) -> TableFacts:
+    """What planning must know of a table. `schema` has no meta columns."""
+    return TableFacts(
+        label=label,
+        schema=schema,
+        record_key_fields=tuple(config.record_key_fields),
+        partition_fields=tuple(config.partition_fields),
+        ordering_fields=tuple(config.ordering_fields),
+        is_event_time=config.merge_mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields),
+        has_global_index=_GLOBAL_INDEX in config.metadata_partitions,
+    )
