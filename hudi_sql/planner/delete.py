@@ -52,7 +52,7 @@ def plan_delete(bound: BoundDelete, facts: TableFacts, snapshot: Snapshot, lende
         name=TARGET,
         key=bound.target.key,
         predicate=pruning.predicate,
-        columns=needed_columns([query], bound.alias, snapshot.schema),
+        columns=needed_columns(query, bound.alias, snapshot.schema),
         slices=pruning.slices,
     )
     return DmlPlan(

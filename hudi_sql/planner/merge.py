@@ -101,7 +101,7 @@ class _MergePlanner:
             name=TARGET,
             key=self.bound.target.key,
             predicate=pruning.predicate,
-            columns=needed_columns([joined], self.target, self.snapshot.schema),
+            columns=needed_columns(joined, self.target, self.snapshot.schema),
             slices=pruning.slices,
         )
         return DmlPlan(

@@ -118,9 +118,9 @@ def select_of(
     ]
 
 
-def needed_columns(trees: Iterable[exp.Expression | None], alias: str, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns of the target that a query mentions, in the order of its full schema."""
-    named = {column.name for tree in trees if tree is not None for column in columns_of(tree, alias)}
+def needed_columns(query: exp.Select, alias: str, schema: pa.Schema) -> tuple[str, ...]:
+    """Columns of the target that a query over it mentions, in the order of its full schema."""
+    named = {found.name for part in query.iter_expressions() for found in columns_of(part, alias)}
     return tuple(name for name in schema.names if name in named)
 
 

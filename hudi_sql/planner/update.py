@@ -82,7 +82,7 @@ def plan_update(bound: BoundUpdate, facts: TableFacts, snapshot: Snapshot, lende
         name=TARGET,
         key=bound.target.key,
         predicate=pruning.predicate,
-        columns=needed_columns([query], alias, snapshot.schema),
+        columns=needed_columns(query, alias, snapshot.schema),
         slices=pruning.slices,
     )
     return DmlPlan(
