@@ -1,202 +1,194 @@
-"""Writing Parquet base files (base file notes §2, §3).
-
-Codec, sizes and footers are those of Hudi's readers' liking: zstd unless configured, pages with checksums, no Arrow schema
-in the footer (it makes every open slow), three-level lists with the element name that Spark writes, and the keys that
-writers with a Bloom index prune by.
-"""
+"""Writes one Parquet base file, in one pass (base file notes §3 to §5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_sql.config.write import WriteConfig
-from hudi_sql.errors import SchemaError
+from hudi_sql.errors import HudiSqlError, SchemaError, StorageError
+from hudi_sql.storage.base_file.key_order import greatest, java_min_max, least
 from hudi_sql.storage.bloom import build_bloom_filter
 from hudi_sql.storage.fs.base import Store
-from hudi_sql.storage.schema.avro_arrow import avro_schema_from_arrow, with_meta_fields
-from hudi_sql.storage.schema.meta_columns import META_COLUMNS, without_meta_columns
+from hudi_sql.storage.schema.avro_arrow import avro_schema_from_arrow
+from hudi_sql.storage.schema.evolution import adapt_batch, same_type
 
-__all__ = ["BLOOM_KEY", "BLOOM_TYPE_KEY", "BaseFileWriter", "WrittenBaseFile"]
+__all__ = ["BaseFileWriter", "WrittenBaseFile"]
 
-_KEY_COLUMN = META_COLUMNS[2]
-BLOOM_KEY = "org.apache.hudi.bloomfilter"
-BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
-_FIRST_SURROGATE_LEAD = 0xF0  # first byte of UTF-8 texts outside the basic plane
-_MAX_ROW_GROUP_ROWS = 1_048_576
+_KEY = "_hoodie_record_key"
+# Readers work on row groups in parallel; one of millions of narrow rows would leave them idle.
+_MOST_ROWS_OF_GROUP = 1_048_576
+_CODECS = {"lz4": "LZ4_RAW"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBaseFile:
-    """A closed base file."""
+    """A finished base file."""
 
     path: str
     size_bytes: int
     num_rows: int
     metadata: pq.FileMetaData
-    """Its footer, for statistics."""
+    """The footer, for statistics."""
+    min_key: str | None
+    max_key: str | None
+    """Record keys as Java orders text; None when there are no rows, or no keys."""
 
 
 class BaseFileWriter:
-    """Streams batches into one base file, a row group at a time."""
+    """Streams batches into a new base file; nothing is there for certain before `close` returned.
+
+    Memory holds the rows of one row group and all record keys (for the Bloom filter).
+
+    Args:
+        store: Where to.
+        path: Relative to the table.
+        schema: Of the file, meta columns first.
+        table_name: For the Avro schema in the footer.
+        settings: Codec, sizes, Bloom filter.
+    """
 
     def __init__(
-        self, store: Store, path: str, schema: pa.Schema, *, table_name: str, settings: WriteConfig
+        self,
+        store: Store,
+        path: str,
+        schema: pa.Schema,
+        *,
+        table_name: str,
+        settings: WriteConfig | None = None,
     ) -> None:
-        """Open the file.
-
-        Args:
-            store: The table.
-            path: Of the new file, relative to the table.
-            schema: Columns of the file, meta columns first.
-            table_name: Names the Avro schema in the footer.
-            settings: Codec and sizes.
-        """
-        self._store = store
         self._path = path
-        self._schema = canonical_schema(schema)
-        self._table_name = table_name
-        self._settings = settings
-        self._buffer: list[pa.RecordBatch] = []
-        self._buffered_bytes = 0
-        self._buffered_rows = 0
-        self._num_rows = 0
+        self._schema = schema
+        self._settings = settings or WriteConfig()
+        self._footer = {"parquet.avro.schema": avro_schema_from_arrow(schema, table_name)}
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._pending_rows = 0
         self._keys: list[pa.Array] = []
-        self._carried: Mapping[str, str] | None = None
+        self._num_rows = 0
         self._sink = store.open_output(path)
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            self._schema,
-            compression=settings.compression,
-            use_dictionary=settings.dictionary,
-            data_page_size=settings.page_size_bytes,
-            write_page_checksum=True,
-            store_schema=False,
-            use_compliant_nested_type=True,
-            coerce_timestamps=None,
-        )
-
-    def carry_bloom_filter(self, footer: Mapping[str, str]) -> None:
-        """Take over the filter of the file that this one replaces: it still holds for every row carried over.
-
-        Keys of deleted rows stay in it, which costs a look and no row. Rows with other keys must not be written.
-        """
-        if BLOOM_KEY in footer and BLOOM_TYPE_KEY in footer:
-            self._carried = {name: footer[name] for name in (BLOOM_KEY, BLOOM_TYPE_KEY)}
+        self._writer = pq.ParquetWriter(self._sink, schema, **self._options())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows, in the columns and types of the schema."""
+        """Add rows. Types that differ from the file's in form only (views, dictionaries) are fine.
+
+        Raises:
+            SchemaError: The rows do not fit the schema.
+            StorageError: The store failed.
+        """
         if not batch.num_rows:
             return
-        self._buffer.append(batch)
-        self._buffered_bytes += batch.nbytes
-        self._buffered_rows += batch.num_rows
-        self._keys.append(batch.column(batch.schema.get_field_index(_KEY_COLUMN)))
+        batch = self._conform(batch)
+        if _KEY in self._schema.names:
+            self._keys.append(batch.column(_KEY))
+        self._num_rows += batch.num_rows
+        self._pending.append(batch)
+        self._pending_rows += batch.num_rows
+        self._pending_bytes += batch.get_total_buffer_size() if batch.num_rows < 64 else batch.nbytes
         if (
-            self._buffered_bytes >= self._settings.block_size_bytes
-            or self._buffered_rows >= _MAX_ROW_GROUP_ROWS
+            self._pending_bytes >= self._settings.block_size_bytes
+            or self._pending_rows >= _MOST_ROWS_OF_GROUP
         ):
             self._flush()
 
     def close(self) -> WrittenBaseFile:
-        """Write the footer and close the file."""
+        """Write what is left and the footer.
+
+        Raises:
+            StorageError: The store failed; the file may be there, whole or in part.
+        """
         self._flush()
-        self._writer.add_key_value_metadata(self._footer())
-        self._writer.close()
-        size_bytes = self._sink.tell()
-        self._sink.close()
+        bounds = self._key_facts()
+        try:
+            self._writer.add_key_value_metadata(self._footer)
+            self._writer.close()
+            size = self._sink.tell()
+            self._sink.close()
+        except HudiSqlError:
+            raise
+        except (pa.ArrowException, OSError) as exc:
+            raise self._failed(exc) from exc
         return WrittenBaseFile(
             path=self._path,
-            size_bytes=size_bytes,
+            size_bytes=size,
             num_rows=self._num_rows,
             metadata=self._writer.writer.metadata,
+            min_key=bounds[0] if bounds else None,
+            max_key=bounds[1] if bounds else None,
         )
 
     def abandon(self) -> None:
-        """Close what is open after an error; the file itself is left to its marker."""
-        try:
-            self._writer.close()
-        except (OSError, pa.ArrowException):
-            pass
-        if not self._sink.closed:
-            self._sink.close()
+        """Close the file without finishing it. The unfinished file is the caller's to delete."""
+        self._pending.clear()
+        self._keys.clear()
+        for item in (self._writer, self._sink):
+            try:
+                item.close()
+            except (pa.ArrowException, OSError, HudiSqlError):  # noqa: PERF203  # the first error is what counts
+                continue
+
+    def _options(self) -> dict[str, object]:
+        codec = self._settings.compression
+        return {
+            "compression": _CODECS.get(codec, codec).upper(),
+            "use_dictionary": self._settings.dictionary,
+            "data_page_size": self._settings.page_size_bytes,
+            "write_page_checksum": True,
+            "write_statistics": True,
+            # Spark and Hudi go by the Avro schema; Arrow's own would only bring the engine's names along.
+            "store_schema": False,
+            "use_compliant_nested_type": True,
+        }
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        pairs = zip(batch.schema, self._schema, strict=False)
+        if batch.schema.names == self._schema.names and all(
+            same_type(one.type, other.type) for one, other in pairs
+        ):
+            return batch
+        missing = [name for name in self._schema.names if name not in batch.schema.names]
+        if missing:
+            raise SchemaError(f"Rows for {self._path} lack column {missing[0]}", column=missing[0])
+        return adapt_batch(batch, self._schema)
 
     def _flush(self) -> None:
-        if not self._buffer:
+        if not self._pending:
             return
         try:
-            table = pa.Table.from_batches([_in_schema(batch, self._schema) for batch in self._buffer])
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as exc:
-            raise SchemaError(
-                f"Rows do not fit the schema of {self._path}: {exc}", part="the new rows"
-            ) from exc
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        self._num_rows += table.num_rows
-        self._buffer, self._buffered_bytes, self._buffered_rows = [], 0, 0
+            table = pa.Table.from_batches([item.cast(self._schema) for item in self._pending], self._schema)
+            self._writer.write_table(table, row_group_size=self._pending_rows)
+        except HudiSqlError:
+            raise
+        except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as exc:
+            raise SchemaError(f"Rows for {self._path} do not fit its schema: {exc}") from exc
+        except (pa.ArrowException, OSError) as exc:
+            raise self._failed(exc) from exc
+        self._pending.clear()
+        self._pending_bytes = self._pending_rows = 0
 
-    def _footer(self) -> dict[str, str]:
-        avro = avro_schema_from_arrow(without_meta_columns(self._schema), self._table_name)
-        footer = {"parquet.avro.schema": with_meta_fields(avro), "writer.model.name": "avro"}
-        keys = pa.chunked_array(self._keys, pa.string())
-        if len(keys) > keys.null_count:
-            least, greatest = _key_range(keys)
-            footer["hoodie_min_record_key"] = least
-            footer["hoodie_max_record_key"] = greatest
-        if self._carried is not None:
-            footer.update(self._carried)
-        else:
-            settings = self._settings
-            bloom = build_bloom_filter(
-                pc.unique(keys.drop_null()),
-                num_entries=settings.bloom_entries,
-                fpp=settings.bloom_fpp,
-                max_entries=settings.bloom_max_entries,
-            )
-            footer[BLOOM_KEY] = bloom.encode()
-            footer[BLOOM_TYPE_KEY] = bloom.type_code
-        return footer
+    def _key_facts(self) -> tuple[str, str] | None:
+        """Put what is known of the keys into the footer (HoodieBloomFilterWriteSupport)."""
+        if _KEY not in self._schema.names:
+            return None
+        found = [bounds for keys in self._keys if (bounds := java_min_max(keys)) is not None]
+        keys = pa.chunked_array(self._keys, type=pa.string()).drop_null().combine_chunks()
+        if isinstance(keys, pa.ChunkedArray):
+            keys = keys.cast(pa.large_string()).combine_chunks()
+        bloom = build_bloom_filter(
+            keys,
+            num_entries=self._settings.bloom_entries,
+            fpp=self._settings.bloom_fpp,
+            max_entries=self._settings.bloom_max_entries,
+        )
+        self._footer["org.apache.hudi.bloomfilter"] = bloom.encode()
+        self._footer["hoodie_bloom_filter_type_code"] = bloom.type_code
+        if not found:
+            return None
+        bounds = least(item[0] for item in found), greatest(item[1] for item in found)
+        self._footer["hoodie_min_record_key"], self._footer["hoodie_max_record_key"] = bounds
+        return bounds
 
-
-def canonical_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema in which a file is written: names inside lists and maps as Spark has them, no metadata."""
-    return pa.schema(
-        [pa.field(field.name, _canonical(field.type), nullable=field.nullable) for field in schema]
-    )
-
-
-def _canonical(kind: pa.DataType) -> pa.DataType:
-    types = pa.types
-    if types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _canonical(f.type), nullable=f.nullable) for f in kind])
-    if types.is_list(kind) or types.is_large_list(kind):
-        item = kind.value_field
-        return pa.list_(pa.field("element", _canonical(item.type), nullable=item.nullable))
-    if types.is_map(kind):
-        item = kind.item_field
-        return pa.map_(pa.string(), pa.field("value", _canonical(item.type), nullable=item.nullable))
-    return kind
-
-
-def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if batch.schema.equals(schema):
-        return batch
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _key_range(keys: pa.ChunkedArray) -> tuple[str, str]:
-    """Least and greatest key in the order of Java's strings, which is that of UTF-16 units."""
-    ends = pc.min_max(keys).as_py()
-    least, greatest = str(ends["min"]), str(ends["max"])
-    # UTF-8 and UTF-16 order differ only when texts outside the basic plane are about.
-    if greatest.encode()[:1] >= bytes([_FIRST_SURROGATE_LEAD - 2]) or not greatest.isascii():
-        texts = sorted(pc.unique(keys.drop_null()).to_pylist(), key=lambda text: text.encode("utf-16-be"))
-        return texts[0], texts[-1]
-    return least, greatest
+    def _failed(self, cause: Exception) -> StorageError:
+        return StorageError(f"Base file {self._path} could not be written: {cause}", path=self._path)
