@@ -88,7 +88,9 @@ def engine_errors() -> Iterator[None]:
             f"The engine failed to run the query: {exc}", hint="Look at the data that the statement reads."
         ) from cause
     except EngineError as exc:
-        raise EngineFailureError(f"The engine failed: {exc}", hint="See the cause.") from (exc.__cause__ or exc)
+        raise EngineFailureError(f"The engine failed: {exc}", hint="See the cause.") from (
+            exc.__cause__ or exc
+        )
 
 
 class Result:
@@ -106,7 +108,9 @@ class Result:
         self._table = table
         self._write = write
         self._rows: Iterator[tuple[Any, ...]] | None = None
-        self._schema: pa.Schema = reader.schema if reader is not None else table.schema if table else pa.schema([])
+        self._schema: pa.Schema = (
+            reader.schema if reader is not None else table.schema if table else pa.schema([])
+        )
 
     @classmethod
     def of_table(cls, table: pa.Table, write: WriteResult | None = None) -> Result:

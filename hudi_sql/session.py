@@ -237,10 +237,14 @@ class Session:
         elif isinstance(bound, BoundDropTable):
             run_drop(bound, catalog=self._catalog, storage_options=self._storage_options)
         else:
-            raise UnsupportedStatementError(f"{type(bound).__name__} is not carried out", hint="See the reference.")
+            raise UnsupportedStatementError(
+                f"{type(bound).__name__} is not carried out", hint="See the reference."
+            )
         return Result.of_table(pa.table({}))
 
-    def _change(self, bound: BoundInsert | BoundUpdate | BoundDelete | BoundMerge, scope: StatementScope) -> Result:
+    def _change(
+        self, bound: BoundInsert | BoundUpdate | BoundDelete | BoundMerge, scope: StatementScope
+    ) -> Result:
         entry = self._catalog.find(bound.target.parts) if bound.target.location is None else None
         settings = {**(entry.settings if entry is not None else {}), **self._hoodie_settings()}
         scopes = [scope]

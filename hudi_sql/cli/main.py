@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as exc:
         return exc.code if isinstance(exc.code, int) else _USAGE
     try:
-        text = options.command if options.command is not None else Path(options.file).read_text(encoding="utf-8")
+        text = (
+            options.command if options.command is not None else Path(options.file).read_text(encoding="utf-8")
+        )
         config = dict(_setting(item) for item in options.config)
     except (OSError, UnicodeDecodeError) as exc:
         _complain(f"Cannot read {options.file}: {exc}")
@@ -59,9 +61,15 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("-c", dest="command", metavar="SQL", help="statements to run")
     what.add_argument("-f", dest="file", metavar="FILE", help="file with statements to run")
     parser.add_argument("--engine", default="duckdb", help="duckdb (default) or datafusion")
-    parser.add_argument("--dialect", default=None, help=f"{', '.join(DIALECTS)}; the engine's own unless given")
     parser.add_argument(
-        "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting; may be given several times"
+        "--dialect", default=None, help=f"{', '.join(DIALECTS)}; the engine's own unless given"
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting; may be given several times",
     )
     parser.add_argument("--max-rows", type=int, default=1000, help="rows to print (default 1000)")
     return parser
@@ -76,7 +84,9 @@ def _setting(item: str) -> tuple[str, str]:
 
 def _report(error: HudiSqlError) -> None:
     lines = [f"{type(error).__name__}: {error.message}"]
-    lines.extend(f"  {label}: {value}" for label, value in (("table", error.table), ("in", error.part)) if value)
+    lines.extend(
+        f"  {label}: {value}" for label, value in (("table", error.table), ("in", error.part)) if value
+    )
     if error.hint:
         lines.append(f"  hint: {error.hint}")
     _complain("\n".join(lines))

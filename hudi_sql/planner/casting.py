@@ -39,6 +39,15 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.C
         ) from exc
 
 
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Views and dictionaries, which many kernels do not take, as ordinary arrays."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_binary_view(column.type):
+        return column.cast(pa.binary())
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def cast_table(rows: pa.Table, schema: pa.Schema, *, table: str) -> pa.Table:
     """Cast columns by position to the fields of a schema."""
     columns = [

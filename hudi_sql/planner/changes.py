@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.errors import CardinalityError, ConstraintError, DuplicateKeyError
-from hudi_sql.planner.casting import cast_column, check_not_null
+from hudi_sql.planner.casting import cast_column, check_not_null, plain_column
 from hudi_sql.planner.model import (
     CLAUSE_COLUMN,
     DmlPlan,
@@ -32,7 +32,17 @@ from hudi_sql.sql.model import ClauseAction
 from hudi_sql.storage.model.files import FileSlice
 from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN, Changes
 
-__all__ = ["DELETED_FLAG", "MERGE_ACTION", "Counts", "KeySource", "Outcome", "decide_changes", "duplicate_keys", "nested", "reject_null_ordering"]
+__all__ = [
+    "DELETED_FLAG",
+    "MERGE_ACTION",
+    "Counts",
+    "KeySource",
+    "Outcome",
+    "decide_changes",
+    "duplicate_keys",
+    "nested",
+    "reject_null_ordering",
+]
 
 DELETED_FLAG = "_hoodie_is_deleted"
 """A boolean column of this name marks rows that are to be deleted (`HoodieRecord.HOODIE_IS_DELETED_FIELD`)."""
@@ -52,7 +62,12 @@ class KeySource(Protocol):
         """Partition paths of rows with all table columns."""
 
     def locate(
-        self, keys: pa.Array, partitions: pa.Array, *, extra: Sequence[str] = (), ranges: pa.Table | None = None
+        self,
+        keys: pa.Array,
+        partitions: pa.Array,
+        *,
+        extra: Sequence[str] = (),
+        ranges: pa.Table | None = None,
     ) -> pa.Table:
         """Stored rows that have one of the keys, in the scope in which keys are unique.
 
@@ -122,7 +137,8 @@ def reject_null_ordering(
         if keys is not None:
             key = keys[pc.index(pc.is_null(column), value=True).as_py()].as_py()
         raise ConstraintError(
-            f"Ordering field {name} would be NULL" + (f" in the row with key {key!r}" if key is not None else ""),
+            f"Ordering field {name} would be NULL"
+            + (f" in the row with key {key!r}" if key is not None else ""),
             hint=f"Rows of this table are ordered by {name}: give it a value.",
             table=facts.label,
             column=name,
@@ -144,7 +160,7 @@ class _Decision:
 
     def __init__(self, rows: pa.Table, plan: DmlPlan, facts: TableFacts, keys: KeySource) -> None:
         self.plan, self.layout, self.facts, self.keys = plan, plan.layout, facts, keys
-        self.rows = rows.combine_chunks()
+        self.rows = self._typed(rows).combine_chunks()
         self.clause = self.rows[CLAUSE_COLUMN].to_numpy().astype(np.int64)
         self.is_target = np.asarray(pc.is_valid(self.rows[POSITION_COLUMN]).to_numpy(), dtype=bool)
         self.num_ignored = 0
@@ -175,6 +191,22 @@ class _Decision:
             returned=self._returned(inserted, updates, deletes) if self.plan.returning else None,
         )
 
+    def _typed(self, rows: pa.Table) -> pa.Table:
+        """Cast what belongs to a column of the table to its exact type."""
+        fields = {value_name(n): self._field(name) for n, name in enumerate(self.layout.values)}
+        fields |= {stored_name(n): self._field(name) for n, name in enumerate(self.layout.stored)}
+        if self.layout.has_ranking:
+            fields |= {
+                ranking_name(n): self._field(name) for n, name in enumerate(self.facts.ordering_fields)
+            }
+        columns = [
+            cast_column(column, fields[name], table=self.facts.label)
+            if name in fields
+            else plain_column(column)
+            for name, column in zip(rows.column_names, rows.columns, strict=True)
+        ]
+        return pa.table(columns, names=rows.column_names)
+
     # -- which rows act
 
     def _acts(self, indices: Indices, action: ClauseAction) -> Indices:
@@ -194,10 +226,7 @@ class _Decision:
 
     def _ranking(self, indices: Indices) -> list[pa.ChunkedArray]:
         chosen = self.rows.take(pa.array(indices))
-        return [
-            cast_column(chosen[ranking_name(number)], self._field(name), table=self.facts.label)
-            for number, name in enumerate(self.facts.ordering_fields)
-        ]
+        return [chosen[ranking_name(number)] for number in range(len(self.facts.ordering_fields))]
 
     def _check_ties(self, tied: Indices, with_: Indices) -> None:
         """Several rows on one place are fine when all do the same to it."""
@@ -241,13 +270,11 @@ class _Decision:
 
     def _value(self, name: str, indices: Indices) -> pa.ChunkedArray:
         number = self.layout.values.index(name)
-        column = self.rows[value_name(number)].take(pa.array(indices))
-        return cast_column(column, self.facts.schema.field(name), table=self.facts.label)
+        return self.rows[value_name(number)].take(pa.array(indices))
 
     def _stored(self, name: str, indices: Indices) -> pa.ChunkedArray:
         number = self.layout.stored.index(name)
-        column = self.rows[stored_name(number)].take(pa.array(indices))
-        return cast_column(column, self.facts.schema.field(name), table=self.facts.label)
+        return self.rows[stored_name(number)].take(pa.array(indices))
 
     def _newer(self, indices: Indices) -> Indices:
         """Leave out updates that are older than the stored row; refuse those without an ordering value."""
@@ -258,9 +285,7 @@ class _Decision:
         new = pa.table({name: self._value(name, indices) for name in tops})
         self._check_ordering_given(new, indices)
         old = pa.table({name: self._stored(name, indices) for name in tops})
-        lower = compare_ordering(
-            [nested(new, name) for name in names], [nested(old, name) for name in names]
-        )
+        lower = compare_ordering([nested(new, name) for name in names], [nested(old, name) for name in names])
         self.num_ignored += int(lower.sum())
         return indices[~lower]
 
@@ -337,7 +362,9 @@ class _Decision:
         ranking = [nested(rows, name) for name in self.facts.ordering_fields]
         winners = pick_winners(group_codes(scope), ranking)
         if len(winners.tied):
-            raise duplicate_keys(keys.take(pa.array(np.unique(winners.tied_with)[:5])), self.facts, "are given more than once")
+            raise duplicate_keys(
+                keys.take(pa.array(np.unique(winners.tied_with)[:5])), self.facts, "are given more than once"
+            )
         return indices[winners.kept]
 
     def _new_rows(self, inserted: Indices, moves: Indices) -> pa.Table:
@@ -354,7 +381,9 @@ class _Decision:
             scope = [keys] if self.facts.has_global_index else [keys, partitions]
             clash = pick_winners(group_codes(scope), []).tied_with
             if len(clash):
-                raise duplicate_keys(keys.take(pa.array(np.unique(clash)[:5])), self.facts, "would stand twice")
+                raise duplicate_keys(
+                    keys.take(pa.array(np.unique(clash)[:5])), self.facts, "would stand twice"
+                )
         if self.plan.keys_checked_by_on and not has_moves:
             return
         stored = self.keys.locate(keys, partitions, ranges=rows)

@@ -30,7 +30,9 @@ def plan_delete(bound: BoundDelete, facts: TableFacts, snapshot: Snapshot, lende
     """Plan a DELETE: rows that several rows of USING match are deleted once."""
     lender.shadow(bound.with_)
     pruning = Pruning.of(conjuncts(bound.where), bound.alias, snapshot)
-    where = None if bound.where is None else rename_qualifier(lender.lend(bound.where), bound.alias, bound.alias)
+    where = (
+        None if bound.where is None else rename_qualifier(lender.lend(bound.where), bound.alias, bound.alias)
+    )
     using = [lender.lend(item) for item in from_items(bound.using)]
     returning, carried = returning_columns(bound.returning, bound.alias)
     names = tuple(facts.schema.names) if returning else ()

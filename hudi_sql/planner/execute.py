@@ -107,7 +107,7 @@ def _attempt(bound: BoundDml, scope: StatementScope, config: WriteConfig, attemp
     evaluated = time.perf_counter()
     commit = CommitResult()
     if outcome.changes is not None:
-        commit = table.commit(snapshot, outcome.changes, config=config)
+        commit = table.commit(snapshot, outcome.changes, settings=config)
     counts = outcome.counts
     if outcome.changes is not None and not counts.affected:
         # Streamed rows are counted by who wrote them.
@@ -122,7 +122,10 @@ def _attempt(bound: BoundDml, scope: StatementScope, config: WriteConfig, attemp
 
 
 def _plan(
-    bound: BoundUpdate | BoundDelete | BoundMerge, scope: StatementScope, facts: TableFacts, snapshot: Snapshot
+    bound: BoundUpdate | BoundDelete | BoundMerge,
+    scope: StatementScope,
+    facts: TableFacts,
+    snapshot: Snapshot,
 ) -> DmlPlan:
     lender = Lender(bound.tables, scope.schemas(bound.tables), first=1)
     if isinstance(bound, BoundMerge):

@@ -68,7 +68,9 @@ class InsertRules:
         return self.existing is Existing.KEEP_BOTH and self.within is Within.KEEP_ALL
 
 
-def insert_rules(on_conflict: str | None, facts: TableFacts, dialect: str, config: WriteConfig) -> InsertRules:
+def insert_rules(
+    on_conflict: str | None, facts: TableFacts, dialect: str, config: WriteConfig
+) -> InsertRules:
     """Choose the rules: the statement's own words, then settings, then what the dialect is used to."""
     is_bulk = config.insert_operation is InsertOperation.BULK_INSERT
     operation = OperationType.BULK_INSERT if is_bulk else OperationType.INSERT
@@ -109,7 +111,9 @@ def whole_rows(
                 arrays.append(pa.chunked_array([given[field.name]]))
             elif field.name in constants.column_names:
                 value = constants[field.name].combine_chunks()
-                arrays.append(pa.chunked_array([value.take(pa.array(np.zeros(batch.num_rows, dtype=np.int64)))]))
+                arrays.append(
+                    pa.chunked_array([value.take(pa.array(np.zeros(batch.num_rows, dtype=np.int64)))])
+                )
             else:
                 arrays.append(pa.chunked_array([pa.nulls(batch.num_rows, field.type)]))
         names = pa.table(arrays, names=schema.names)
@@ -236,9 +240,7 @@ def _against_stored(rows: pa.Table, rules: InsertRules, facts: TableFacts, keys:
     is_there = np.zeros(rows.num_rows, dtype=bool)
     is_there[at] = True
     if rules.existing is Existing.FAIL and is_there.any():
-        raise duplicate_keys(
-            found.filter(pa.array(is_there)).slice(0, 5), facts, "are in the table already"
-        )
+        raise duplicate_keys(found.filter(pa.array(is_there)).slice(0, 5), facts, "are in the table already")
     flagged = _flagged(rows)
     new = rows.filter(pa.array(~is_there & ~(flagged & (rules.existing is Existing.UPDATE))))
     counts = Counts(inserted=new.num_rows)
@@ -296,7 +298,9 @@ def _matching_row(
     keys = pa.chunked_array([*stored["key"].cast(pa.string()).chunks, found.cast(pa.string())])
     scope = [keys]
     if not facts.has_global_index:
-        scope.append(pa.chunked_array([*stored["partition"].cast(pa.string()).chunks, paths.cast(pa.string())]))
+        scope.append(
+            pa.chunked_array([*stored["partition"].cast(pa.string()).chunks, paths.cast(pa.string())])
+        )
     codes = group_codes(scope)
     mine, theirs = codes[: stored.num_rows], codes[stored.num_rows :]
     order = np.argsort(theirs, kind="stable")

@@ -44,7 +44,12 @@ class SnapshotKeys:
         return paths.cast(pa.string()) if pa.types.is_dictionary(paths.type) else paths
 
     def locate(
-        self, keys: pa.Array, partitions: pa.Array, *, extra: Sequence[str] = (), ranges: pa.Table | None = None
+        self,
+        keys: pa.Array,
+        partitions: pa.Array,
+        *,
+        extra: Sequence[str] = (),
+        ranges: pa.Table | None = None,
     ) -> pa.Table:
         """Stored rows that have one of the keys: in its partition, or anywhere when keys are global.
 
@@ -117,7 +122,10 @@ def _pairs_in(
 ) -> pa.Array:
     """Whether each (key, partition) is one of the wanted pairs."""
     all_partitions = pa.chunked_array(
-        [*partitions.cast(pa.string()).chunks, *pa.chunked_array([wanted_partitions]).cast(pa.string()).chunks]
+        [
+            *partitions.cast(pa.string()).chunks,
+            *pa.chunked_array([wanted_partitions]).cast(pa.string()).chunks,
+        ]
     ).combine_chunks()
     codes = all_partitions.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(str)
     size = len(partitions)

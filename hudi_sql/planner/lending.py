@@ -62,7 +62,9 @@ def _unshadowed(node: exp.Expression, shadowed: frozenset[str]) -> Iterator[exp.
 class Lender:
     """Replaces tables in the trees of one statement; each place gets a relation of its own."""
 
-    def __init__(self, tables: Mapping[str, TableName], schemas: Mapping[str, pa.Schema], *, first: int = 0) -> None:
+    def __init__(
+        self, tables: Mapping[str, TableName], schemas: Mapping[str, pa.Schema], *, first: int = 0
+    ) -> None:
         self._tables = tables
         self._schemas = schemas
         self._next = first

@@ -132,7 +132,9 @@ class _MergePlanner:
     def _is_known_equal(self, name: str, value: exp.Expression) -> bool:
         """Whether ON says that a key or partition column has the assigned value already."""
         known = self.equal.get(name)
-        return name in self.facts.identity_columns and known is not None and _bare(known) == _bare(value)
+        return (
+            name in self.facts.identity_columns and known is not None and _is_same(_bare(known), _bare(value))
+        )
 
     def _keys_checked_by_on(self) -> bool:
         """Whether ON is equality of the whole key (and partition) with just what would be inserted."""
@@ -157,7 +159,11 @@ class _MergePlanner:
         if value is None:
             return False
         left, right = _bare(known), _bare(value)
-        if left != right or not isinstance(left, exp.Column) or left.table.lower() != self.source.lower():
+        if (
+            not _is_same(left, right)
+            or not isinstance(left, exp.Column)
+            or left.table.lower() != self.source.lower()
+        ):
             return False
         number = self.bound.source_schema.get_field_index(left.name)
         if number < 0:
@@ -239,7 +245,9 @@ class _MergePlanner:
     def _over_joined(self, tree: exp.Expression) -> exp.Expression:
         for prefix, qualifier in (("t", self.target), ("s", self.source)):
             tree = rewrite_columns(
-                tree, qualifier, lambda c, p=prefix: column(f"__hudi_sql_{p}_{c.name}", _JOINED)  # type: ignore[misc]
+                tree,
+                qualifier,
+                lambda c, p=prefix: column(f"__hudi_sql_{p}_{c.name}", _JOINED),  # type: ignore[misc]
             )
         return tree
 
@@ -340,6 +348,13 @@ def _bare(tree: exp.Expression) -> exp.Expression:
     while isinstance(tree, exp.Cast | exp.TryCast | exp.Paren):
         tree = tree.this
     return tree
+
+
+def _is_same(left: exp.Expression, right: exp.Expression) -> bool:
+    """Whether two expressions are one; quotes around names make no difference, they are resolved already."""
+    if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+        return left.name == right.name and left.table.lower() == right.table.lower()
+    return left == right
 
 
 def _is_null(tree: exp.Expression) -> exp.Expression:

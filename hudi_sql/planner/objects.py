@@ -53,7 +53,10 @@ def _is_tabular(data: Any) -> bool:
     if hasattr(data, "__arrow_c_stream__"):
         return True
     kind = type(data)
-    return f"{kind.__module__.split('.')[0]}.{kind.__name__}" in ("pandas.DataFrame", "duckdb.DuckDBPyRelation")
+    return f"{kind.__module__.split('.')[0]}.{kind.__name__}" in (
+        "pandas.DataFrame",
+        "duckdb.DuckDBPyRelation",
+    )
 
 
 def with_parameters(tree: exp.Expression, parameters: Any) -> exp.Expression:
@@ -77,8 +80,12 @@ def with_parameters(tree: exp.Expression, parameters: Any) -> exp.Expression:
             key = int(name) - 1
         else:
             key, position = position, position + 1
-        if (named is not None and key not in named) or (named is None and not 0 <= int(str(key)) < len(values)):
-            raise BindError(f"Parameter {name or position} has no value", hint="Give one value for each parameter.")
+        if (named is not None and key not in named) or (
+            named is None and not 0 <= int(str(key)) < len(values)
+        ):
+            raise BindError(
+                f"Parameter {name or position} has no value", hint="Give one value for each parameter."
+            )
         used.add(key)
         value = named[name] if named is not None else values[int(str(key))]
         mark.replace(_literal(value))

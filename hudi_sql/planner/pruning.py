@@ -85,7 +85,9 @@ def to_predicate(
     conditions: Sequence[exp.Expression], resolve: Resolve, schema: pa.Schema, *, with_null: bool = True
 ) -> Predicate | None:
     """Translate the conditions that can be; the others are left out, which keeps more rows."""
-    parts = [part for item in conditions if (part := _translate(item, resolve, schema, with_null)) is not None]
+    parts = [
+        part for item in conditions if (part := _translate(item, resolve, schema, with_null)) is not None
+    ]
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else And(parts=tuple(parts))

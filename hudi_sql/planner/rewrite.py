@@ -66,9 +66,7 @@ def rewrite_columns(tree: exp.Expression, qualifier: str, replace: Replace) -> e
 
 def rename_qualifier(tree: exp.Expression, old: str, new: str) -> exp.Expression:
     """Copy a tree with a relation's columns qualified by another name, both parts quoted."""
-    return rewrite_columns(
-        tree, old, lambda column: exp.Column(this=quoted(column.name), table=quoted(new))
-    )
+    return rewrite_columns(tree, old, lambda column: exp.Column(this=quoted(column.name), table=quoted(new)))
 
 
 def _shadows(tree: exp.Expression, qualifier: str) -> bool:

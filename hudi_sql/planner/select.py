@@ -24,7 +24,11 @@ class SelectPlan:
 
 
 def plan_query(
-    query: exp.Expression, tables: Mapping[str, TableName], schemas: Mapping[str, pa.Schema], *, first: int = 0
+    query: exp.Expression,
+    tables: Mapping[str, TableName],
+    schemas: Mapping[str, pa.Schema],
+    *,
+    first: int = 0,
 ) -> SelectPlan:
     """Replace the Hudi tables of a query. Schemas are given by `TableName.key`, meta columns included."""
     lender = Lender(tables, schemas, first=first)

@@ -63,9 +63,7 @@ def position_columns(alias: str) -> list[exp.Expression]:
     return [aliased(column(name, alias), name) for name in (SLICE_COLUMN, POSITION_COLUMN)]
 
 
-def values_of(
-    assignments: Sequence[Assignment], schema: pa.Schema, alias: str
-) -> dict[str, exp.Expression]:
+def values_of(assignments: Sequence[Assignment], schema: pa.Schema, alias: str) -> dict[str, exp.Expression]:
     """One expression for each assigned top-level column; assignments to fields of structs are put together."""
     whole: dict[str, exp.Expression] = {}
     parts: dict[str, dict[tuple[str, ...], exp.Expression]] = {}
@@ -86,7 +84,10 @@ def _rebuilt(
     for number in range(kind.num_fields):
         name = kind.field(number).name
         inner = {path[1:]: value for path, value in parts.items() if path[0] == name}
-        old = exp.Bracket(this=stored.copy(), expressions=[exp.Literal.string(name)])
+        # DataFusion gives what lies under a NULL struct, which is no value of any row.
+        is_null = exp.Is(this=stored.copy(), expression=exp.Null())
+        field = exp.Bracket(this=stored.copy(), expressions=[exp.Literal.string(name)])
+        old = exp.Case().when(is_null, exp.Null(), copy=False).else_(field, copy=False)
         if () in inner:
             value = inner[()]
         elif inner:

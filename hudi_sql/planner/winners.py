@@ -84,7 +84,9 @@ def same_values(left: pa.Array | pa.ChunkedArray, right: pa.Array | pa.ChunkedAr
     return np.asarray(pc.or_(equal, both_null).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def compare_ordering(new: Sequence[pa.Array | pa.ChunkedArray], old: Sequence[pa.Array | pa.ChunkedArray]) -> Mask:
+def compare_ordering(
+    new: Sequence[pa.Array | pa.ChunkedArray], old: Sequence[pa.Array | pa.ChunkedArray]
+) -> Mask:
     """Tell where the new ordering values are lower than the old ones, the first field counting most.
 
     A stored NULL is lower than everything.
@@ -103,9 +105,7 @@ def compare_ordering(new: Sequence[pa.Array | pa.ChunkedArray], old: Sequence[pa
 
 def _same_nested(a: pa.Array, b: pa.Array) -> Mask:
     if pa.types.is_struct(a.type):
-        same = np.asarray(
-            pc.equal(pc.is_null(a), pc.is_null(b)).to_numpy(zero_copy_only=False), dtype=bool
-        )
+        same = np.asarray(pc.equal(pc.is_null(a), pc.is_null(b)).to_numpy(zero_copy_only=False), dtype=bool)
         for left, right in zip(a.flatten(), b.flatten(), strict=True):
             same &= same_values(left, right)
         return same
