@@ -66,7 +66,7 @@ def with_parameters(tree: exp.Expression, parameters: Any) -> exp.Expression:
         BindError: A parameter has no value, or a value no parameter or no SQL form.
     """
     copy = tree.copy()
-    marks = [node for node in copy.find_all(exp.Placeholder, exp.Parameter, bfs=False)]
+    marks = list(copy.find_all(exp.Placeholder, exp.Parameter, bfs=False))
     named = parameters if isinstance(parameters, Mapping) else None
     values: Sequence[Any] = () if named is not None else list(parameters)
     used: set[object] = set()

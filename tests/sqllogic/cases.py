@@ -83,7 +83,7 @@ class Runner:
     def setup(self, statement: str) -> None:
         """Setting up may use tables of other formats, which here are files."""
         text = self.fill(statement)
-        if re.search(r"using parquet", text, re.I):
+        if re.search(r"using parquet", text, re.IGNORECASE):
             Path(self.names["loc"]).mkdir(parents=True)
         elif re.match(r"insert into case_u values \(1\)$", text):
             pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), Path(self.names["loc"]) / "x.parquet")
@@ -110,7 +110,7 @@ def _keeps(query: str, line: str) -> bool:
     where = query.split(" where ", 1)[1]
     tests = re.findall(r"value (not )?like '([^']*)'", where)
     results = [
-        bool(re.fullmatch(re.escape(pattern).replace("%", ".*"), line, re.S)) != bool(negated)
+        bool(re.fullmatch(re.escape(pattern).replace("%", ".*"), line, re.DOTALL)) != bool(negated)
         for negated, pattern in tests
     ]
     return any(results) if " or " in where else all(results)

@@ -73,9 +73,9 @@ def test_a_subquery_reads_the_target_as_it_was(adapter: Any) -> None:
 
 @engines
 def test_several_from_rows_for_one_row_are_refused(adapter: Any) -> None:
+    several = update("item.id = s.id", PAIRS, price="cast(item.price + s.d as double)")
     with pytest.raises(CardinalityError):
-        bound = update("item.id = s.id", PAIRS, price="cast(item.price + s.d as double)")
-        run(adapter, plan_update, bound, item(), facts())
+        run(adapter, plan_update, several, item(), facts())
     bound = update("item.id = s.id", PAIRS, price="cast(s.d as double)", ts="cast(10 + s.d as bigint)")
     outcome = run(adapter, plan_update, bound, item(), facts())
     assert after(outcome, item())[0] == (1, "a", 2.0, 12)
