@@ -1,0 +1,70 @@
+"""Results: read once as a stream, or held."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from engine_adapters.protocol import EngineQueryError
+from hudi_sql.errors import BindError, EngineFailureError
+from hudi_sql.result import Result, WriteResult, engine_errors
+
+TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
+
+
+def stream(fail_after: int | None = None) -> pa.RecordBatchReader:
+    def batches():
+        for number, batch in enumerate(TABLE.to_batches(max_chunksize=1)):
+            if number == fail_after:
+                raise EngineQueryError("division by zero", at_bind=False)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+
+
+def test_rows_of_a_stream_can_be_had_in_every_form_once_held() -> None:
+    result = Result.of_reader(stream())
+    assert result.columns == ["a", "b"]
+    assert result.fetchone() == (1, "x")
+    assert result.fetchall() == [(2, None), (3, "z")]
+    assert result.fetchone() is None
+    assert result.to_arrow_table() == TABLE
+    assert pa.table(result) == TABLE
+    assert result.df()["a"].tolist() == [1, 2, 3]
+    assert result.pl()["a"].to_list() == [1, 2, 3]
+
+
+def test_a_stream_is_taken_once() -> None:
+    result = Result.of_reader(stream())
+    assert result.to_arrow_reader().read_all() == TABLE
+    with pytest.raises(EngineFailureError, match="already"):
+        result.to_arrow_table()
+    with pytest.raises(EngineFailureError, match="already"):
+        result.to_arrow_reader()
+
+
+def test_a_failure_while_rows_are_read_is_one_of_ours() -> None:
+    with pytest.raises(EngineFailureError, match="division"):
+        Result.of_reader(stream(fail_after=1)).fetchall()
+    reader = Result.of_reader(stream(fail_after=1)).to_arrow_reader()
+    with pytest.raises(EngineFailureError, match="division"):
+        reader.read_all()
+
+
+def test_errors_keep_the_engines_own_as_their_cause() -> None:
+    own = ValueError("no column x")
+    ours = EngineQueryError("no column x", at_bind=True)
+    ours.__cause__ = own
+    with pytest.raises(BindError) as raised, engine_errors():
+        raise ours
+    assert raised.value.__cause__ is own
+
+
+def test_shown_rows_are_cut_and_null_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
+    Result.of_table(TABLE).show(max_rows=2)
+    assert capsys.readouterr().out.splitlines() == ["a | b", "--+-----", "1 | x", "2 | NULL", "(3 rows, 1 not shown)"]
+
+
+def test_a_write_is_one_row() -> None:
+    write = WriteResult(num_inserted_rows=1, num_updated_rows=2, num_deleted_rows=3, num_ignored_rows=4, instant="i")
+    assert Result.of_table(write.to_row(), write).fetchone() == (6, 1, 2, 3, 4, "i")
