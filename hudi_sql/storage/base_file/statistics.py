@@ -1,7 +1,6 @@
-"""Value ranges of columns out of Parquet footers.
+"""Value ranges of columns out of Parquet footers, as the metadata table keeps them.
 
-Two callers, two rules. The metadata table keeps per file what Hudi itself would read out of the footer
-(`ParquetUtils.readColumnStatsFromMetadata`). Pruning of row groups takes only what is certain.
+They are what Hudi itself reads out of the footer of a file (`ParquetUtils.readColumnStatsFromMetadata`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from hudi_sql.storage.model.statistics import ColumnRange
 from hudi_sql.storage.schema.evolution import adapt_array
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 
-__all__ = ["footer_ranges", "indexed_columns", "row_group_statistics"]
+__all__ = ["footer_ranges", "indexed_columns"]
 
 _INDEXED_META_COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
@@ -67,28 +66,6 @@ def footer_ranges(
         if all(chunk.is_known for chunk in chunks):
             found.append(_merged(column, kind, chunks))
     return found
-
-
-def row_group_statistics(
-    metadata: pq.FileMetaData, table_schema: pa.Schema, columns: Sequence[str]
-) -> pa.Table:
-    """Ranges by row group, in the shape of `FileStatistics`: `num_values`, and `min:c`, `max:c`, `nulls:c`.
-
-    NULL where nothing is certain. Columns that the file lacks are left out.
-    """
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    arrays = {"num_values": pa.array([group.num_rows for group in groups], pa.int64())}
-    for column in columns:
-        kind = _table_type(table_schema, column)
-        index = _column_index(metadata, column)
-        if kind is None or index is None:
-            continue
-        chunks = list(_chunks(metadata, index, kind, column))
-        arrays[f"min:{column}"] = _array([chunk.minimum for chunk in chunks], kind)
-        arrays[f"max:{column}"] = _array([chunk.maximum for chunk in chunks], kind)
-        nulls = [chunk.num_nulls if chunk.is_known else None for chunk in chunks]
-        arrays[f"nulls:{column}"] = pa.array(nulls, pa.int64())
-    return pa.table(arrays)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +218,6 @@ def _in_table_type(value: pa.Scalar, kind: pa.DataType, column: str) -> pa.Scala
         return adapt_array(pa.array([value.as_py()], value.type), kind, column)[0]
     except (SchemaError, pa.ArrowException):
         return None
-
-
-def _array(values: Sequence[pa.Scalar | None], kind: pa.DataType) -> pa.Array:
-    # Temporal scalars lose nanoseconds on their way through Python: concatenating keeps them.
-    pieces = [pa.nulls(1, kind) if value is None else pa.repeat(value, 1) for value in values]
-    return pa.concat_arrays(pieces) if pieces else pa.array([], kind)
 
 
 def _table_type(schema: pa.Schema, column: str) -> pa.DataType | None:
