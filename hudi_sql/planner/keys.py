@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.planner.model import TableFacts
-from hudi_sql.storage.key_generator.key_generator import KeyGenerator
 from hudi_sql.storage.model.files import FileSlice
 from hudi_sql.storage.read.predicate import And, Compare, CompareOp, Predicate
 from hudi_sql.storage.read.snapshot import Snapshot
@@ -26,7 +25,7 @@ class SnapshotKeys:
     def __init__(self, snapshot: Snapshot, facts: TableFacts) -> None:
         self._snapshot = snapshot
         self._facts = facts
-        self._generator = KeyGenerator.for_table(snapshot.config, snapshot.table_schema)
+        self._generator = snapshot.key_generator
         self._slices: tuple[FileSlice, ...] = ()
 
     @property

@@ -10,10 +10,12 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import product
 
 import pyarrow as pa
 from sqlglot import exp
 
+from hudi_sql.errors import HudiSqlError
 from hudi_sql.planner.rewrite import conjuncts
 from hudi_sql.storage.model.files import FileSlice, PartitionPath
 from hudi_sql.storage.read.predicate import And, Compare, CompareOp, IsIn, IsNull, Or, Predicate
@@ -21,6 +23,7 @@ from hudi_sql.storage.read.snapshot import Snapshot
 
 __all__ = ["Pruning", "prune_select", "to_predicate"]
 
+_MOST_PARTITIONS = 1000
 Resolve = Callable[[exp.Column], "str | None"]
 
 _OPERATORS = {
@@ -57,7 +60,44 @@ class Pruning:
             return _stored(column, snapshot.schema) if column.table.lower() == alias.lower() else None
 
         predicate = to_predicate(conditions, resolve, snapshot.schema)
-        return cls(predicate=predicate, slices=snapshot.slices(predicate), partitions=None)
+        return cls(
+            predicate=predicate,
+            slices=snapshot.slices(predicate),
+            partitions=_all_partitions(predicate, snapshot),
+        )
+
+
+def _all_partitions(predicate: Predicate | None, snapshot: Snapshot) -> tuple[PartitionPath, ...] | None:
+    """Paths of all partitions that can hold a matching row, also of those that others may add meanwhile.
+
+    Known when every partition column is said to equal, or be one of, some values; None otherwise.
+    """
+    fields = snapshot.config.partition_fields
+    parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+    given: dict[str, tuple[pa.Scalar, ...]] = {}
+    for part in parts:
+        if isinstance(part, Compare) and part.op is CompareOp.EQ:
+            given[part.column] = (part.value,)
+        elif isinstance(part, IsIn):
+            given.setdefault(part.column, part.values)
+    if not fields or not set(fields) <= given.keys():
+        return None
+    rows = list(product(*(given[name] for name in fields)))
+    if len(rows) > _MOST_PARTITIONS:
+        return None
+    columns = []
+    for field in snapshot.table_schema:
+        if field.name in fields:
+            at = fields.index(field.name)
+            columns.append(pa.array([row[at].as_py() for row in rows], field.type))
+        else:
+            columns.append(pa.nulls(len(rows), field.type))
+    batch = pa.RecordBatch.from_arrays(columns, names=snapshot.table_schema.names)
+    try:
+        paths = snapshot.key_generator.partition_paths(batch)
+    except HudiSqlError:
+        return None
+    return tuple(dict.fromkeys(PartitionPath(path) for path in paths.to_pylist()))
 
 
 def prune_select(table: exp.Table, schema: pa.Schema) -> Predicate | None:

@@ -10,29 +10,12 @@ import pyarrow.dataset as ds
 
 from hudi_sql.planner.model import LentTable
 from hudi_sql.storage.model.files import FileSlice
-from hudi_sql.storage.read.snapshot import Snapshot
+from hudi_sql.storage.read.snapshot import Snapshot, SnapshotRelation
 from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
 
-__all__ = ["PositionsRelation", "PrunedRelation", "relation_of"]
+__all__ = ["PositionsRelation", "relation_of"]
 
 _PLACES = (SLICE_COLUMN, POSITION_COLUMN)
-
-
-class PrunedRelation:
-    """A snapshot without the files that a query's conditions rule out."""
-
-    def __init__(self, snapshot: Snapshot, slices: tuple[FileSlice, ...]) -> None:
-        self._snapshot = snapshot
-        self._slices = slices
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Meta columns first."""
-        return self._snapshot.schema
-
-    def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
-        """Stream the rows for which the predicate is true."""
-        return self._snapshot.scan(columns, predicate, slices=self._slices)
 
 
 class PositionsRelation:
@@ -65,8 +48,8 @@ class PositionsRelation:
         return pa.RecordBatchReader.from_batches(schema, (batch.select(wanted) for batch in reader))
 
 
-def relation_of(table: LentTable, snapshot: Snapshot) -> PrunedRelation | PositionsRelation:
+def relation_of(table: LentTable, snapshot: Snapshot) -> SnapshotRelation | PositionsRelation:
     """The relation that a plan asks for."""
     if table.slices is not None:
         return PositionsRelation(snapshot, table.slices, table.columns or ())
-    return PrunedRelation(snapshot, snapshot.slices(table.predicate))
+    return SnapshotRelation(snapshot, snapshot.slices(table.predicate))

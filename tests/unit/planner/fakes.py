@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class FakeSnapshot:
         self.table_schema = pieces[0][1].schema
         self.schema = pa.schema([*((name, pa.string()) for name in META), *self.table_schema])
         self._keys = keys
+        self.config = SimpleNamespace(partition_fields=())
         self._slices = tuple(
             FileSlice(
                 partition=PartitionPath(path),

@@ -20,7 +20,9 @@ A, B, C = (1, "a", 1.0, 10), (2, "b", 2.0, 10), (3, "c", 3.0, 10)
 KEYLESS = facts(record_key_fields=(), ordering_fields=(), is_event_time=False)
 
 
-def rules(dialect: str, table: TableFacts | None = None, conflict: str | None = None, **settings: str) -> InsertRules:
+def rules(
+    dialect: str, table: TableFacts | None = None, conflict: str | None = None, **settings: str
+) -> InsertRules:
     named = {f"hoodie.{key.replace('__', '.')}": value for key, value in settings.items()}
     return insert_rules(conflict, table or facts(), dialect, WriteConfig.parse(named))
 
@@ -48,7 +50,10 @@ def test_settings_choose_other_rules() -> None:
     assert (upsert.existing, upsert.within) == (Existing.UPDATE, Within.HIGHEST)
     assert upsert.operation is OperationType.UPSERT
     assert rules("spark", combine__before__insert="true").within is Within.HIGHEST
-    assert rules("spark", spark__sql__insert__into__operation="bulk_insert").operation is OperationType.BULK_INSERT
+    assert (
+        rules("spark", spark__sql__insert__into__operation="bulk_insert").operation
+        is OperationType.BULK_INSERT
+    )
 
 
 def test_the_statements_own_words_come_first() -> None:
@@ -78,7 +83,9 @@ def test_a_key_that_exists_or_comes_twice_is_refused_elsewhere() -> None:
 
 
 def test_existing_keys_are_ignored_where_the_statement_says_so() -> None:
-    outcome = apply(rules("duckdb", conflict="ignore"), (1, "z", 5.0, 20), (7, "q", 7.0, 20), (7, "r", 7.0, 20))
+    outcome = apply(
+        rules("duckdb", conflict="ignore"), (1, "z", 5.0, 20), (7, "q", 7.0, 20), (7, "r", 7.0, 20)
+    )
     assert after(outcome, item()) == [A, B, C, (7, "q", 7.0, 20)]
     assert outcome.counts == Counts(inserted=1, ignored=1)
 
@@ -86,7 +93,12 @@ def test_existing_keys_are_ignored_where_the_statement_says_so() -> None:
 def test_an_upsert_keeps_the_newest_row() -> None:
     upsert = rules("spark", spark__sql__insert__into__operation="upsert")
     outcome = apply(
-        upsert, (1, "z", 5.0, 20), (2, "old", 5.0, 5), (7, "hi", 7.0, 30), (7, "lo", 7.0, 20), (3, "x", 1.0, 10)
+        upsert,
+        (1, "z", 5.0, 20),
+        (2, "old", 5.0, 5),
+        (7, "hi", 7.0, 30),
+        (7, "lo", 7.0, 20),
+        (3, "x", 1.0, 10),
     )
     assert after(outcome, item()) == [(1, "z", 5.0, 20), B, (3, "x", 1.0, 10), (7, "hi", 7.0, 30)]
     assert outcome.counts == Counts(inserted=1, updated=2, ignored=1)
@@ -95,7 +107,9 @@ def test_an_upsert_keeps_the_newest_row() -> None:
 def test_an_upsert_without_ordering_takes_the_last_row() -> None:
     plain = facts(ordering_fields=(), is_event_time=False)
     upsert = rules("spark", plain, spark__sql__insert__into__operation="upsert")
-    outcome = apply(upsert, (1, "x", 5.0, 1), (7, "lo", 7.0, 30), (1, "y", 5.0, 0), (7, "hi", 7.0, 20), table=plain)
+    outcome = apply(
+        upsert, (1, "x", 5.0, 1), (7, "lo", 7.0, 30), (1, "y", 5.0, 0), (7, "hi", 7.0, 20), table=plain
+    )
     assert after(outcome, item()) == [(1, "y", 5.0, 0), B, C, (7, "hi", 7.0, 20)]
 
 
@@ -103,7 +117,9 @@ def test_an_upsert_changes_every_physical_row_of_a_key() -> None:
     snapshot = FakeSnapshot(("", rows(ITEM, A, A)))
     upsert = rules("spark", spark__sql__insert__into__operation="upsert")
     keys = FakeKeys(snapshot, facts())
-    outcome = plan_insert_rows(iter([rows(ITEM, (1, "z", 5.0, 20))]), upsert, facts(), keys, reads_target=False)
+    outcome = plan_insert_rows(
+        iter([rows(ITEM, (1, "z", 5.0, 20))]), upsert, facts(), keys, reads_target=False
+    )
     assert after(outcome, snapshot) == [(1, "z", 5.0, 20)] * 2
 
 
@@ -120,7 +136,9 @@ def test_no_rows_make_no_change_set() -> None:
 def test_long_inserts_are_streamed_and_checked_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(insert, "_BUFFERED_ROWS", 2)
     parts = [rows(ITEM, (n, "x", 1.0, 1 if n < 6 else None)) for n in range(4, 8)]
-    outcome = plan_insert_rows(iter(parts), rules("spark"), facts(), FakeKeys(item(), facts()), reads_target=False)
+    outcome = plan_insert_rows(
+        iter(parts), rules("spark"), facts(), FakeKeys(item(), facts()), reads_target=False
+    )
     assert outcome.counts == Counts()
     assert outcome.changes is not None
     assert outcome.changes.inserts is not None
