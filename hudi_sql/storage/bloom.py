@@ -73,7 +73,11 @@ def build_bloom_filter(keys: pa.Array, *, num_entries: int, fpp: float, max_entr
     """
     if len(keys) > _SATURATED_AT * max(num_entries, max_entries):
         return BloomFilter(
-            num_hashes=1, num_bits=64, num_keys_per_row=64, num_keys_in_last=64, rows=(np.full(8, 255, np.uint8),)
+            num_hashes=1,
+            num_bits=64,
+            num_keys_per_row=64,
+            num_keys_in_last=64,
+            rows=(np.full(8, 255, np.uint8),),
         )
     per_row = max(1, min(num_entries, len(keys)))
     num_bits = math.ceil(per_row * (-math.log(fpp) / math.log(2) ** 2))
@@ -151,9 +155,7 @@ def _bit_positions(
     return found
 
 
-def _hash_chain(
-    matrix: npt.NDArray[np.uint8], num_hashes: int, num_bits: int
-) -> npt.NDArray[np.int64]:
+def _hash_chain(matrix: npt.NDArray[np.uint8], num_hashes: int, num_bits: int) -> npt.NDArray[np.int64]:
     """Murmur2 as Hadoop has it, each hash the seed of the next; the mixing of words does not depend on the seed."""
     num_keys, length = matrix.shape
     num_words = length // 4

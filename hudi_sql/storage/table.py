@@ -147,7 +147,9 @@ class HudiTable:
         """
         check_table_writable(self._config, self._newest_commit(), self._config.name)
 
-    def commit(self, snapshot: Snapshot, changes: Changes, *, settings: WriteConfig | None = None) -> CommitResult:
+    def commit(
+        self, snapshot: Snapshot, changes: Changes, *, config: WriteConfig | None = None
+    ) -> CommitResult:
         """Commit changes that were worked out on a snapshot, as one instant, or leave no trace.
 
         Raises:
@@ -159,7 +161,7 @@ class HudiTable:
         self.check_writable()
         check_slices_writable(tuple(item.slice for item in changes.slices), self._config.name)
         try:
-            return run_commit(self._store, self._config, snapshot, changes, settings or WriteConfig())
+            return run_commit(self._store, self._config, snapshot, changes, config or WriteConfig())
         finally:
             self.refresh()
 

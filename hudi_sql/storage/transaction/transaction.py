@@ -68,8 +68,9 @@ FileGroup = tuple[PartitionPath, FileId]
 class MetadataSteps:
     """What a transaction asks of the metadata table; a table without one has steps that do nothing."""
 
-    write: Callable[[InstantTime, CommitMetadata], None]
-    """Write the table's own deltacommit for a data instant, under the lock, before that instant completes."""
+    write: Callable[[InstantTime, CommitMetadata], InstantTime | None]
+    """Write the table's own deltacommit for a data instant, under the lock, before that instant completes. Gives its
+    completion time, if there is a metadata table."""
     discard: Callable[[InstantTime], None]
     """Remove every trace of such a deltacommit of an instant that will not complete."""
     roll_back: Callable[[InstantTime, InstantTime], None]
@@ -180,7 +181,7 @@ class Transaction:
             self._check_conflicts(timeline, footprint)
             self._clock.observe(timeline.newest_time)
             self._metadata_written = True
-            self._metadata.write(self.instant, metadata)
+            self._clock.observe(self._metadata.write(self.instant, metadata))
             self._lock.check_held()
             done = self._complete(metadata)
         _log.info("committed %s to %s: %s", self.instant, self._store.uri, metadata.operation.value)

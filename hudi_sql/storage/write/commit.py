@@ -10,9 +10,7 @@ from itertools import count
 from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import CommitOutcomeUnknownError
 from hudi_sql.storage.fs.base import Store
-from hudi_sql.storage.key_generator.key_generator import KeyGenerator
-from hudi_sql.storage.metadata.changes import MetadataChanges
-from hudi_sql.storage.model.commit import CommitMetadata, OperationType, WriteStat
+from hudi_sql.storage.model.commit import CommitMetadata, WriteStat
 from hudi_sql.storage.model.files import FileSlice, PartitionPath
 from hudi_sql.storage.model.instant import Action, Instant, InstantTime
 from hudi_sql.storage.properties.table_config import TableConfig
@@ -21,7 +19,7 @@ from hudi_sql.storage.timeline.read import read_commit
 from hudi_sql.storage.transaction.conflicts import Footprint
 from hudi_sql.storage.transaction.markers import MarkerKind
 from hudi_sql.storage.transaction.transaction import MetadataSteps, Transaction
-from hudi_sql.storage.write.changes import Changes, SliceChanges
+from hudi_sql.storage.write.changes import Changes
 from hudi_sql.storage.write.cow import OutputFile, WriteTarget, WrittenFile, output_file, rewrite_slice
 from hudi_sql.storage.write.executor import writer_threads
 from hudi_sql.storage.write.inserts import InsertRouter
@@ -94,7 +92,7 @@ def run_commit(
         metadata = CommitMetadata(
             operation=changes.operation,
             write_stats=tuple(file.stat for file in written),
-            extra={"schema": snapshot.commit_schema_json, **changes.extra},
+            extra={"schema": snapshot.commit_schema_json},
         )
         instant = transaction.commit(metadata, _footprint(changes, metadata))
         phases.mark("commit")
@@ -148,7 +146,7 @@ class _Writer:
     def _insert(self, inserts: Iterator[object], threads: object) -> list[WrittenFile]:
         router = InsertRouter(
             self._target,
-            KeyGenerator.for_table(self._config, self._snapshot.table_schema),
+            self._snapshot.key_generator,
             threads,  # type: ignore[arg-type]
             bins=self._bins(),
             next_output=self._next,

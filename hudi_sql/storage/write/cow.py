@@ -130,7 +130,7 @@ class FileGroupWriter:
         assert base is not None
         with open_base_file(self._target.store, base) as reader:
             start = 0
-            for batch in reader.batches(None, target_schema=self._target.schema, batch_rows=_BATCH_ROWS):
+            for batch in reader.batches(target_schema=self._target.schema, batch_rows=_BATCH_ROWS):
                 self._write(self._changed(batch, start, changes))
                 start += batch.num_rows
 

@@ -178,9 +178,7 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[PartitionPath, pa.Rec
     encoded = batch.column(_PARTITION)
     if not isinstance(encoded, pa.DictionaryArray):
         encoded = encoded.dictionary_encode()
-    plain = batch.set_column(
-        batch.schema.get_field_index(_PARTITION), _PARTITION, encoded.cast(pa.string())
-    )
+    plain = batch.set_column(batch.schema.get_field_index(_PARTITION), _PARTITION, encoded.cast(pa.string()))
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     used = np.unique(codes)

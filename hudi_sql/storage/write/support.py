@@ -148,5 +148,10 @@ def _problems(config: TableConfig, newest: CommitMetadata | None) -> list[tuple[
         key = "hoodie.table.metadata.partitions.inflight"
         add(True, key, partition, f"its metadata partition {partition} is being built")
     if newest is not None and newest.extra.get("latest_schema"):
-        add(True, "hoodie.schema.on.read.enable", "true", "its schema has a history of renamed or dropped columns")
+        add(
+            True,
+            "hoodie.schema.on.read.enable",
+            "true",
+            "its schema has a history of renamed or dropped columns",
+        )
     return found
