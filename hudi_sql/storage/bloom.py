@@ -93,7 +93,7 @@ def build_bloom_filter(keys: pa.Array, *, num_entries: int, fpp: float, max_entr
             mine = bits[owner[index] == number].ravel()
             flags = np.zeros(len(row) * 8, np.uint8)
             flags[mine] = 1
-            row |= np.packbits(flags, bitorder="little")
+            np.bitwise_or(row, np.packbits(flags, bitorder="little"), out=row)
     in_last = (len(keys) - 1) % per_row + 1 if len(keys) else 0
     return BloomFilter(
         num_hashes=num_hashes,
@@ -114,7 +114,7 @@ def parse_bloom_filter(text: str, type_code: str, path: str) -> BloomFilter:
         data = base64.b64decode(text, validate=True)
         version, num_hashes, kind, num_bits = _HEADER.unpack_from(data, 0)
         if version != -1 or kind != _MURMUR or num_bits <= 0:
-            raise ValueError("unknown version or hash")
+            raise _unreadable(path, "unknown version or hash")
         size = (num_bits + 7) // 8
         if type_code == "SIMPLE":
             row = np.frombuffer(data, np.uint8, size, _HEADER.size)
@@ -129,7 +129,7 @@ def parse_bloom_filter(text: str, type_code: str, path: str) -> BloomFilter:
             for number in range(num_rows)
         )
     except (ValueError, struct.error) as exc:
-        raise CorruptTableError(f"The Bloom filter in {path} cannot be read: {exc}", path=path) from exc
+        raise _unreadable(path, str(exc)) from exc
     return BloomFilter(
         num_hashes=num_hashes,
         num_bits=num_bits,
@@ -137,6 +137,10 @@ def parse_bloom_filter(text: str, type_code: str, path: str) -> BloomFilter:
         num_keys_in_last=in_last,
         rows=rows,
     )
+
+
+def _unreadable(path: str, problem: str) -> CorruptTableError:
+    return CorruptTableError(f"The Bloom filter in {path} cannot be read: {problem}", path=path)
 
 
 def _bit_positions(

@@ -68,7 +68,7 @@ def join_pieces(columns: Sequence[Pieces]) -> Pieces:
     """For each row its strings of several columns, one after the other."""
     if len(columns) == 1:
         return columns[0]
-    lengths = np.sum([column.lengths for column in columns], axis=0, dtype=np.int64)
+    lengths: Ints = np.add.reduce([column.lengths for column in columns], axis=0, dtype=np.int64)
     out = np.empty(int(lengths.sum()), np.uint8)
     at = np.cumsum(lengths) - lengths
     for column in columns:

@@ -73,7 +73,7 @@ def _end_of_block(data: bytes, at: int) -> int | None:
     start = at + len(LOG_MAGIC)
     if data[at:start] != LOG_MAGIC or start + 8 > len(data):
         return None
-    length = _LONG.unpack_from(data, start)[0]
+    length = int(_LONG.unpack_from(data, start)[0])
     end = start + 8 + length
     if length < 8 or end > len(data):
         return None

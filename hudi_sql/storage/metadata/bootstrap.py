@@ -60,7 +60,7 @@ def bootstrap_metadata_table(
     clock = InstantClock(config.timeline_zone)
     for number, (partition, prefix, num_groups) in enumerate(partitions):
         instant = InstantTime(f"{int(_FIRST_INSTANT) + number:017}")
-        _initialise(inner, own, partition, prefix, num_groups, instant, clock)
+        _initialise(inner, own, partition, prefix=prefix, num_groups=num_groups, instant=instant, clock=clock)
     if columns:
         definition = IndexDefinition(
             name="column_stats",
@@ -107,6 +107,7 @@ def _initialise(
     store: Store,
     config: TableConfig,
     partition: str,
+    *,
     prefix: str,
     num_groups: int,
     instant: InstantTime,

@@ -189,19 +189,19 @@ def _write_partition(files: MetadataFiles, batch: _Batch, instant: InstantTime) 
         keys = batch.keys.filter(pa.array(group_of_key == number))
         values = batch.values.filter(pa.array(group_of_key == number))
         gone = batch.deleted.filter(pa.array(group_of_gone == number))
-        stats.append(_write_log(files.store, slices[number], batch.partition, instant, keys, values, gone))
+        stats.append(
+            _write_log(files.store, slices[number], instant, _Batch(batch.partition, keys, values, gone))
+        )
     return stats
 
 
 def _write_log(
     store: Store,
     piece: FileSlice,
-    partition: str,
     instant: InstantTime,
-    keys: pa.Array,
-    values: pa.Array,
-    gone: pa.Array,
+    batch: _Batch,
 ) -> WriteStat:
+    partition, keys, values, gone = batch.partition, batch.keys, batch.values, batch.deleted
     data = b""
     if len(keys):
         # Cells ascend by the bytes of their keys, each key once: the last one stands.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import count
+
+import pyarrow as pa
 
 from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import CommitOutcomeUnknownError
@@ -24,7 +27,7 @@ from hudi_sql.storage.write.cow import OutputFile, WriteTarget, WrittenFile, out
 from hudi_sql.storage.write.executor import writer_threads
 from hudi_sql.storage.write.inserts import InsertRouter
 from hudi_sql.storage.write.metadata_table import MetadataTableWriter
-from hudi_sql.storage.write.partitioner import average_record_bytes, bins, new_file_id
+from hudi_sql.storage.write.partitioner import Bin, average_record_bytes, bins, new_file_id
 
 __all__ = ["CommitResult", "run_commit"]
 
@@ -84,7 +87,7 @@ def run_commit(
     transaction.begin(Action.COMMIT)
     try:
         phases.mark("begin")
-        writer = _Writer(store, config, snapshot, settings, transaction, changes)
+        writer = _Writer(store, config, snapshot, settings=settings, transaction=transaction, changes=changes)
         transaction.start(_planned(changes))
         written = writer.write(inserts)
         phases.mark("write")
@@ -112,6 +115,7 @@ class _Writer:
         store: Store,
         config: TableConfig,
         snapshot: Snapshot,
+        *,
         settings: WriteConfig,
         transaction: Transaction,
         changes: Changes,
@@ -132,7 +136,7 @@ class _Writer:
             collect_keys="record_index" in config.metadata_partitions,
         )
 
-    def write(self, inserts: Iterator[object] | None) -> list[WrittenFile]:
+    def write(self, inserts: Iterator[pa.RecordBatch] | None) -> list[WrittenFile]:
         """Rewrite slices and route new rows."""
         with writer_threads(self._settings.parallelism) as threads:
             written = [] if inserts is None else self._insert(inserts, threads)
@@ -143,11 +147,11 @@ class _Writer:
             written += [future.result() for future in rewrites]
         return written
 
-    def _insert(self, inserts: Iterator[object], threads: object) -> list[WrittenFile]:
+    def _insert(self, inserts: Iterator[pa.RecordBatch], threads: Executor) -> list[WrittenFile]:
         router = InsertRouter(
             self._target,
             self._snapshot.key_generator,
-            threads,  # type: ignore[arg-type]
+            threads,
             bins=self._bins(),
             next_output=self._next,
             changes=self._pending,
@@ -160,17 +164,17 @@ class _Writer:
             router.abandon()
             raise
 
-    def _bins(self) -> Callable[[PartitionPath], Iterator[object]]:
+    def _bins(self) -> Callable[[PartitionPath], Iterator[Bin]]:
         timeline = self._snapshot.timeline
         commits = (
             read_commit(self._store, self._config, instant) for instant in reversed(timeline.completed_writes)
         )
         record_bytes = average_record_bytes(commits, self._settings)
 
-        def of(partition: PartitionPath) -> Iterator[object]:
+        def of(partition: PartitionPath) -> Iterator[Bin]:
             return bins(
                 partition,
-                lambda name: self._snapshot.slices_of_partition(name),
+                self._snapshot.slices_of_partition,
                 record_bytes=record_bytes,
                 config=self._settings,
             )
@@ -185,7 +189,7 @@ class _Writer:
         return output
 
 
-def _first_batch(changes: Changes) -> Iterator[object] | None:
+def _first_batch(changes: Changes) -> Iterator[pa.RecordBatch] | None:
     """The new rows, or None when there are none: that must be known before an instant is requested."""
     if changes.inserts is None:
         return None
@@ -196,7 +200,7 @@ def _first_batch(changes: Changes) -> Iterator[object] | None:
     return None
 
 
-def _chain(first: object, rest: Iterator[object]) -> Iterator[object]:
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
 
