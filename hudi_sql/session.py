@@ -23,7 +23,7 @@ from hudi_sql.errors import (
     TableNotFoundError,
     UnsupportedStatementError,
 )
-from hudi_sql.planner.ddl import run_create, run_drop
+from hudi_sql.planner.ddl import CreateContext, run_create, run_drop
 from hudi_sql.planner.execute import DmlOutcome, run_dml, run_select
 from hudi_sql.planner.lending import Lender, named_tables, table_name_of
 from hudi_sql.planner.objects import caller_frame, find_objects, is_one_shot, with_parameters
@@ -225,17 +225,10 @@ class Session:
         if isinstance(bound, BoundSet):
             self._set(bound.key, bound.value)
         elif isinstance(bound, BoundCreateTable):
-            notices = run_create(
-                bound,
-                catalog=self._catalog,
-                dialect=self._dialect,
-                settings=self._hoodie_settings(),
-                storage_options=self._storage_options,
-                open_table=self._open,
-            )
+            notices = run_create(bound, self._create_context())
             return Result.of_table(pa.table({}), WriteResult(notices=notices))
         elif isinstance(bound, BoundDropTable):
-            run_drop(bound, catalog=self._catalog, storage_options=self._storage_options)
+            run_drop(bound, self._create_context())
         else:
             raise UnsupportedStatementError(
                 f"{type(bound).__name__} is not carried out", hint="See the reference."
@@ -277,6 +270,14 @@ class Session:
             result.hold()
 
     # -- names
+
+    def _create_context(self) -> CreateContext:
+        return CreateContext(
+            catalog=self._catalog,
+            settings=self._hoodie_settings(),
+            storage_options=self._storage_options,
+            open_table=self._open,
+        )
 
     def _new_scope(self, objects: Mapping[str, Any]) -> StatementScope:
         return StatementScope(

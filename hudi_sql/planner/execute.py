@@ -107,7 +107,7 @@ def _attempt(bound: BoundDml, scope: StatementScope, config: WriteConfig, attemp
     evaluated = time.perf_counter()
     commit = CommitResult()
     if outcome.changes is not None:
-        commit = table.commit(snapshot, outcome.changes, settings=config)
+        commit = table.commit(snapshot, outcome.changes, config=config)
     counts = outcome.counts
     if outcome.changes is not None and not counts.affected:
         # Streamed rows are counted by who wrote them.
@@ -147,7 +147,7 @@ def _run_returning(plan: DmlPlan, rows: pa.Table, scope: StatementScope) -> pa.T
     source = with_alias(exp.Table(this=exp.Identifier(this=_RETURNED, quoted=True)), plan.alias)
     query = exp.Select(expressions=[item.copy() for item in plan.returning]).from_(source)
     sql = scope.engine.render(query, scope.dialect)
-    with scope.engine.query(sql, relations={_RETURNED: rows}) as reader:  # type: ignore[dict-item]  # any Arrow object
+    with scope.engine.query(sql, relations={_RETURNED: rows}) as reader:
         return reader.read_all()
 
 

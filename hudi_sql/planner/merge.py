@@ -183,7 +183,7 @@ class _MergePlanner:
             items.extend(aliased(column(n, qualifier), f"__hudi_sql_{prefix}_{n}") for n in names)
         items.append(aliased(self._clause_case(), CLAUSE_COLUMN))
         source = with_alias(self.lender.lend(self.bound.source), self.source, self._source_columns())
-        target = target_table(self.target)
+        target: exp.Expression = target_table(self.target)
         left, right, kind = source, target, "LEFT"
         if self.has_by_source:
             source = self._marked(source)
@@ -239,7 +239,9 @@ class _MergePlanner:
                 tests.append(rename_qualifier(inner, self.source, self.source))
             acts = clause.action is not ClauseAction.NOTHING
             outcome: exp.Expression = exp.Literal.number(number) if acts else exp.Null()
-            case = case.when(and_all(tests), outcome, copy=False)
+            test = and_all(tests)
+            assert test is not None
+            case = case.when(test, outcome, copy=False)
         return exp.Cast(this=case, to=exp.DataType.build("int"))
 
     def _over_joined(self, tree: exp.Expression) -> exp.Expression:
@@ -354,7 +356,7 @@ def _is_same(left: exp.Expression, right: exp.Expression) -> bool:
     """Whether two expressions are one; quotes around names make no difference, they are resolved already."""
     if isinstance(left, exp.Column) and isinstance(right, exp.Column):
         return left.name == right.name and left.table.lower() == right.table.lower()
-    return left == right
+    return bool(left == right)
 
 
 def _is_null(tree: exp.Expression) -> exp.Expression:
@@ -367,7 +369,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_same_kind(left: pa.DataType, right: pa.DataType) -> bool:
     both_int = pa.types.is_integer(left) and pa.types.is_integer(right)
-    return left == right or both_int or (_is_text(left) and _is_text(right))
+    return bool(left == right) or both_int or (_is_text(left) and _is_text(right))
 
 
 def _is_comparable(left: pa.DataType, right: pa.DataType) -> bool:

@@ -26,7 +26,7 @@ __all__ = ["Pruning", "prune_select", "to_predicate"]
 _MOST_PARTITIONS = 1000
 Resolve = Callable[[exp.Column], "str | None"]
 
-_OPERATORS = {
+_OPERATORS: dict[type[exp.Expr], CompareOp] = {
     exp.EQ: CompareOp.EQ,
     exp.NullSafeEQ: CompareOp.EQ,
     exp.LT: CompareOp.LT,
@@ -134,7 +134,7 @@ def to_predicate(
 
 
 def _translate(
-    tree: exp.Expression, resolve: Resolve, schema: pa.Schema, with_null: bool
+    tree: exp.Expr, resolve: Resolve, schema: pa.Schema, with_null: bool
 ) -> Predicate | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
@@ -161,7 +161,7 @@ def _translate(
     return _compare(tree, resolve, schema)
 
 
-def _compare(tree: exp.Expression, resolve: Resolve, schema: pa.Schema) -> Predicate | None:
+def _compare(tree: exp.Expr, resolve: Resolve, schema: pa.Schema) -> Predicate | None:
     operator = _OPERATORS.get(type(tree))
     if operator is None:
         return None
@@ -195,7 +195,7 @@ def _stored(column: exp.Column, schema: pa.Schema) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _literal(tree: exp.Expression, kind: pa.DataType) -> pa.Scalar | None:
+def _literal(tree: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     """A literal in the column's own type; None where that would change its meaning."""
     tree = tree.unnest()
     if isinstance(tree, exp.Boolean):

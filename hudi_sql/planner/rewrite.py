@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from sqlglot import exp
 
@@ -16,21 +17,21 @@ def quoted(name: str) -> exp.Identifier:
     return exp.Identifier(this=name, quoted=True)
 
 
-def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expression]:
     """Split a condition at its ANDs."""
     if condition is None:
         return []
     inner = condition.unnest()
     if isinstance(inner, exp.And):
         return [*conjuncts(inner.this), *conjuncts(inner.expression)]
-    return [inner]
+    return [cast("exp.Expression", inner)]
 
 
 def and_all(conditions: list[exp.Expression]) -> exp.Expression | None:
     """Join conditions by AND; None when there are none."""
     if not conditions:
         return None
-    whole = exp.paren(conditions[0])
+    whole: exp.Expression = exp.paren(conditions[0])
     for condition in conditions[1:]:
         whole = exp.And(this=whole, expression=exp.paren(condition))
     return whole

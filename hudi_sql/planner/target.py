@@ -43,7 +43,7 @@ def aliased(expression: exp.Expression, name: str) -> exp.Alias:
 def with_alias(source: exp.Expression, alias: str, columns: Sequence[str] = ()) -> exp.Expression:
     """Give a FROM item its name, and names to its columns where it has none of its own."""
     item = source.copy()
-    if isinstance(item, exp.Query) and not isinstance(item, exp.Subquery):
+    if isinstance(item, exp.Select | exp.SetOperation):
         item = exp.Subquery(this=item)
     own = item.args.get("alias")
     names = list(own.args.get("columns") or ()) if isinstance(own, exp.TableAlias) else []

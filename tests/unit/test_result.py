@@ -62,9 +62,17 @@ def test_errors_keep_the_engines_own_as_their_cause() -> None:
 
 def test_shown_rows_are_cut_and_null_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
     Result.of_table(TABLE).show(max_rows=2)
-    assert capsys.readouterr().out.splitlines() == ["a | b", "--+-----", "1 | x", "2 | NULL", "(3 rows, 1 not shown)"]
+    assert capsys.readouterr().out.splitlines() == [
+        "a | b",
+        "--+-----",
+        "1 | x",
+        "2 | NULL",
+        "(3 rows, 1 not shown)",
+    ]
 
 
 def test_a_write_is_one_row() -> None:
-    write = WriteResult(num_inserted_rows=1, num_updated_rows=2, num_deleted_rows=3, num_ignored_rows=4, instant="i")
+    write = WriteResult(
+        num_inserted_rows=1, num_updated_rows=2, num_deleted_rows=3, num_ignored_rows=4, instant="i"
+    )
     assert Result.of_table(write.to_row(), write).fetchone() == (6, 1, 2, 3, 4, "i")
