@@ -216,7 +216,9 @@ def _decode_bytes(node: _Node, cursor: _Cursor) -> pa.Array:
         raise ValueError("a length points outside the value")
     pieces = cut(cursor.buffer, cursor.at, lengths)
     cursor.at += lengths
-    return binary_array(pieces, pa.string() if node.kind == "string" else pa.binary())
+    if node.kind == "fixed":
+        return pa.Array.from_buffers(pa.binary(node.size), len(lengths), [None, pa.py_buffer(pieces.data)])
+    return binary_array(pieces, _ARROW[node.kind])
 
 
 def _decode_enum(node: _Node, cursor: _Cursor) -> pa.Array:
