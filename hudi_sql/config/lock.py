@@ -52,7 +52,7 @@ FILE_FOLDER = ConfigKey(
     name="hoodie.write.lock.filesystem.path",
     parse=text,
     default="",
-    doc="Folder of the file-system lock, relative to the table; `.hoodie` unless given.",
+    doc="Folder of the file-system lock: a path or URI, or relative to the table; `.hoodie` unless given.",
 )
 FILE_EXPIRE_MINUTES = ConfigKey(
     name="hoodie.write.lock.filesystem.expire",
@@ -118,7 +118,7 @@ class LockConfig:
         config = cls(
             provider=PROVIDER.read(settings),
             wait_ms=WAIT_MS.read(settings),
-            file_folder=FILE_FOLDER.read(settings).strip("/"),
+            file_folder=FILE_FOLDER.read(settings).rstrip("/"),
             file_expire_minutes=FILE_EXPIRE_MINUTES.read(settings),
             storage_validity_s=STORAGE_VALIDITY_S.read(settings),
             storage_renew_s=STORAGE_RENEW_S.read(settings),

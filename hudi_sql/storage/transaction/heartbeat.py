@@ -49,13 +49,20 @@ class Heartbeat:
         self._local = store.local_path(self._path)
         self._interval_s = config.interval_ms / 1000
         self._content = f"{_MARK if self._local else ''}{socket.gethostname()}".encode()
+        self._started = False
         self._handle: int | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the file is ours to remove."""
+        return self._started
+
     def start(self) -> None:
-        """Create the file and begin to renew it. To be called under the table lock."""
+        """Create the file and begin to renew it. To be called under the table lock. Raises `ObjectExistsError`."""
         self._store.create(self._path, self._content)
+        self._started = True
         if self._local:
             self._handle = os.open(self._local, os.O_RDWR | os.O_CLOEXEC)
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,6 +89,8 @@ class Heartbeat:
                 self._store.delete(self._path)
         finally:
             if self._handle is not None:
+                # A child process that was forked meanwhile holds the file open too: closing alone would not do.
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
                 os.close(self._handle)
                 self._handle = None
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 from hudi_sql.config.lock import HeartbeatConfig
 from hudi_sql.errors import ObjectNotFoundError
 from hudi_sql.storage.avro.payloads import PayloadKind, decode_payload, encode_payload
 from hudi_sql.storage.fs.base import Store
+from hudi_sql.storage.model.files import PartitionPath, parse_file
 from hudi_sql.storage.model.instant import Action, Instant, InstantTime, State
 from hudi_sql.storage.properties.table_config import TableConfig
 from hudi_sql.storage.timeline.clock import InstantClock
@@ -27,7 +30,13 @@ from hudi_sql.storage.timeline.write import (
     instant_path,
 )
 from hudi_sql.storage.transaction.heartbeat import Pulse, read_pulse, remove_heartbeat
-from hudi_sql.storage.transaction.markers import Marker, delete_markers, marker_folder, read_markers
+from hudi_sql.storage.transaction.markers import (
+    Marker,
+    MarkerKind,
+    delete_markers,
+    marker_folder,
+    read_markers,
+)
 
 __all__ = ["MetadataRollback", "roll_back_dead_writes"]
 
@@ -47,6 +56,8 @@ class _Rollback:
     target: Instant
     instant: Instant
     """Of the rollback, requested or inflight."""
+    planned: tuple[Marker, ...] = ()
+    """Files that an earlier attempt had planned to delete: the markers may be gone already."""
 
 
 def roll_back_dead_writes(
@@ -61,8 +72,8 @@ def roll_back_dead_writes(
     """Undo the pending commits whose writers are dead, newest first, and finish rollbacks left half done.
 
     To be called under the table lock. Live writers are never touched: one with a heartbeat lives while that
-    beats; one without (Spark's single writer has none) while anything of its instant was modified within the
-    time after which a silent heartbeat counts as dead.
+    beats; one without (Spark's single writer has none) while anything of its instant, data files included, was
+    modified within the time after which a silent heartbeat counts as dead.
 
     Returns:
         How many commits were undone. The timeline must be loaded again when it is not 0.
@@ -74,56 +85,92 @@ def roll_back_dead_writes(
         if instant.action in _ROLLED_BACK
         and (instant.requested in unfinished or _is_dead(store, config, instant, heartbeat))
     ]
-    targets = {instant.requested for instant in dead}
-    for requested, rollback in unfinished.items():
-        if requested not in targets:
-            # The target is gone: only the last step of that rollback is missing.
-            target = Instant(requested=requested, action=Action.COMMIT, state=State.INFLIGHT)
-            _finish(store, config, _Rollback(target=target, instant=rollback), clock, in_metadata)
-    for instant in sorted(dead, reverse=True):
-        known = unfinished.get(instant.requested)
-        rollback = _Rollback(target=instant, instant=known or _plan(store, config, instant, clock))
+    rollbacks = [
+        unfinished.pop(instant.requested)
+        if instant.requested in unfinished
+        else _Rollback(target=instant, instant=_plan(store, config, instant, clock))
+        for instant in sorted(dead, reverse=True)
+    ]
+    # What is left has lost its target: only the last step of those rollbacks is missing.
+    rollbacks += unfinished.values()
+    for rollback in rollbacks:
         _finish(store, config, rollback, clock, in_metadata)
-        _log.info("rolled back the dead commit %s of %s", instant.requested, store.uri)
-    return len(dead) + sum(1 for requested in unfinished if requested not in targets)
+        _log.info("rolled back the dead commit %s of %s", rollback.target.requested, store.uri)
+    return len(rollbacks)
 
 
-def _unfinished(store: Store, config: TableConfig, timeline: Timeline) -> dict[InstantTime, Instant]:
-    """Pending rollbacks by the instant that they undo."""
+def _unfinished(store: Store, config: TableConfig, timeline: Timeline) -> dict[InstantTime, _Rollback]:
+    """Pending rollbacks of writes that are pending or gone, by the instant that they undo.
+
+    Those of completed instants and of table services are for whoever began them (a restore, say): to go on with them
+    would take files away that readers see.
+    """
     found = {}
     for instant in timeline.pending:
         if instant.action is not Action.ROLLBACK:
             continue
-        requested = replace(instant, state=State.REQUESTED, file_name="")
-        path = instant_path(config, requested)
+        path = instant_path(config, replace(instant, state=State.REQUESTED, file_name=""))
         try:
             plan = decode_payload(PayloadKind.ROLLBACK_PLAN, store.read(path), path)
         except ObjectNotFoundError:
             continue
-        target = plan.get("instantToRollback") or {}
-        if target.get("commitTime"):
-            found[InstantTime(str(target["commitTime"]))] = instant
+        undone = plan.get("instantToRollback") or {}
+        if not undone.get("commitTime"):
+            continue
+        requested = InstantTime(str(undone["commitTime"]))
+        target = timeline.find(requested)
+        if target is None and not timeline.is_archived(requested):
+            target = Instant(requested=requested, action=_write_action(undone), state=State.INFLIGHT)
+        if target is None or target.state is State.COMPLETED or target.action not in _ROLLED_BACK:
+            continue
+        found[requested] = _Rollback(target=target, instant=instant, planned=_planned(plan))
     return found
+
+
+def _write_action(undone: Mapping[str, object]) -> Action:
+    named = undone.get("action")
+    return next((action for action in _ROLLED_BACK if action.value == named), Action.COMMIT)
+
+
+def _planned(plan: Mapping[str, Any]) -> tuple[Marker, ...]:
+    """The files of a plan. It names them by URI, from where the table was then; partition and name still hold."""
+    return tuple(
+        Marker(
+            partition=PartitionPath(request.get("partitionPath") or ""),
+            file_name=str(uri).rsplit("/", 1)[-1],
+            kind=MarkerKind.CREATE,
+        )
+        for request in plan.get("RollbackRequests") or ()
+        for uri in request.get("filesToBeDeleted") or ()
+    )
 
 
 def _is_dead(store: Store, config: TableConfig, instant: Instant, heartbeat: HeartbeatConfig) -> bool:
     pulse = read_pulse(store, instant.requested, heartbeat)
     if pulse is not Pulse.NONE:
         return pulse is Pulse.DEAD
-    newest_ms = 0
-    for state in (State.REQUESTED, State.INFLIGHT):
+    oldest_alive_ms = time.time() * 1000 - heartbeat.expiry_ms
+    return all(modified_ms < oldest_alive_ms for modified_ms in _modified_ms(store, config, instant))
+
+
+def _modified_ms(store: Store, config: TableConfig, instant: Instant) -> Iterator[int]:
+    """When things of an instant were modified: its own files, its markers, and the files that these mark."""
+    for info in store.walk(marker_folder(instant.requested)):
+        yield info.modified_ms
+    states = (
+        instant_path(config, replace(instant, state=state, file_name=""))
+        for state in (State.REQUESTED, State.INFLIGHT)
+    )
+    marked = (marker.path for marker in _files(store, instant.requested))
+    for path in chain(states, marked):
         try:
-            info = store.info(instant_path(config, replace(instant, state=state, file_name="")))
+            yield store.info(path).modified_ms
         except ObjectNotFoundError:
             continue
-        newest_ms = max(newest_ms, info.modified_ms)
-    for info in store.walk(marker_folder(instant.requested)):
-        newest_ms = max(newest_ms, info.modified_ms)
-    return time.time() * 1000 - newest_ms > heartbeat.expiry_ms
 
 
 def _plan(store: Store, config: TableConfig, target: Instant, clock: InstantClock) -> Instant:
-    requests = [
+    requests: list[dict[str, Any]] = [
         {
             "partitionPath": str(marker.partition),
             "fileId": _file_id(marker),
@@ -131,7 +178,7 @@ def _plan(store: Store, config: TableConfig, target: Instant, clock: InstantCloc
             "filesToBeDeleted": [f"{store.uri}/{marker.path}"],
             "logBlocksToBeDeleted": {},
         }
-        for marker in read_markers(store, target.requested)
+        for marker in _files(store, target.requested)
     ]
     plan = {
         "instantToRollback": {"commitTime": str(target.requested), "action": target.action.value},
@@ -150,7 +197,7 @@ def _finish(
     started_ms = time.time() * 1000
     if rollback.instant.state is State.REQUESTED:
         rollback = replace(rollback, instant=create_inflight(store, config, rollback.instant))
-    markers = read_markers(store, rollback.target.requested)
+    markers = _files(store, rollback.target.requested, rollback.planned)
     for marker in markers:
         store.delete(marker.path)
     in_metadata(rollback.target.requested, rollback.instant.requested)
@@ -191,6 +238,17 @@ def _metadata(
         "version": 1,
         "instantsRollback": [{"commitTime": str(target.requested), "action": target.action.value}],
     }
+
+
+def _files(store: Store, instant: InstantTime, planned: Iterable[Marker] = ()) -> tuple[Marker, ...]:
+    """Files that an instant has written, as far as markers and an earlier plan tell: none of another instant."""
+    marked = {marker.path: marker for marker in (*planned, *read_markers(store, instant))}
+    found = []
+    for _, marker in sorted(marked.items()):
+        file = parse_file(marker.partition, marker.file_name, 0)
+        if file is not None and file.instant == instant:
+            found.append(marker)
+    return tuple(found)
 
 
 def _file_id(marker: Marker) -> str:

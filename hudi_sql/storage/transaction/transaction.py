@@ -21,13 +21,14 @@ from hudi_sql.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    TransientStorageError,
 )
 from hudi_sql.storage.avro.payloads import PayloadKind, decode_payload, encode_commit_metadata
 from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.model.commit import CommitMetadata
 from hudi_sql.storage.model.files import FileId, PartitionPath
 from hudi_sql.storage.model.instant import Action, Instant, InstantTime, State
-from hudi_sql.storage.properties.partition_metadata import PARTITION_METADATA_FILES, ensure_partition_metadata
+from hudi_sql.storage.properties.partition_metadata import ensure_partition_metadata
 from hudi_sql.storage.properties.table_config import TableConfig, load_table_config
 from hudi_sql.storage.timeline.clock import InstantClock
 from hudi_sql.storage.timeline.read import read_commit
@@ -62,6 +63,7 @@ __all__ = ["MetadataSteps", "Transaction", "pending_clustering_groups"]
 _log = logging.getLogger(__name__)
 
 FileGroup = tuple[PartitionPath, FileId]
+_MOST_DRAWS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +102,11 @@ class Transaction:
         self._clock = InstantClock(config.timeline_zone)
         self._instant: Instant | None = None
         self._heartbeat: Heartbeat | None = None
-        self._new_partitions: set[PartitionPath] = set()
         self._known_partitions: set[PartitionPath] = set()
         self._guard = threading.Lock()
         self._metadata_written = False
+        self._completing = False
+        """Set from the moment at which the instant may be complete: from then on nothing is deleted."""
         self.lock_held_ms = 0.0
 
     @property
@@ -131,16 +134,26 @@ class Transaction:
                 heartbeat=self._settings.heartbeat,
                 in_metadata=self._metadata.roll_back,
             )
+            self._instant, self._heartbeat = self._draw(action)
+
+    def _draw(self, action: Action) -> tuple[Instant, Heartbeat]:
+        """Draw an instant and make it known; a writer that knows nothing of our lock may have taken it."""
+        for _ in range(_MOST_DRAWS):
             requested = self._clock.next_instant()
             heartbeat = Heartbeat(self._store, requested, self._settings.heartbeat)
-            heartbeat.start()
-            self._heartbeat = heartbeat
             try:
-                self._instant = create_requested(self._store, self._config, requested, action)
+                heartbeat.start()
+                return create_requested(self._store, self._config, requested, action), heartbeat
+            except ObjectExistsError:
+                heartbeat.stop(remove=heartbeat.is_started)
             except BaseException:
-                heartbeat.stop(remove=True)
-                self._heartbeat = None
+                heartbeat.stop(remove=heartbeat.is_started)
                 raise
+        raise ConflictError(
+            f"No free instant was found in {_MOST_DRAWS} attempts: other writers draw theirs at the same moments",
+            hint="Run the statement again; writers of one table need a common lock provider.",
+            table=self._store.uri,
+        )
 
     def start(self, planned: CommitMetadata) -> None:
         """Make the instant inflight, with the counts that are planned."""
@@ -154,14 +167,12 @@ class Transaction:
         with self._guard:
             if partition in self._known_partitions:
                 return
-            if not self._has_partition_metadata(partition):
-                self._new_partitions.add(partition)
-                ensure_partition_metadata(
-                    self._store,
-                    partition,
-                    self.instant,
-                    use_base_format=self._config.partition_metafile_use_base_format,
-                )
+            ensure_partition_metadata(
+                self._store,
+                partition,
+                self.instant,
+                use_base_format=self._config.partition_metafile_use_base_format,
+            )
             self._known_partitions.add(partition)
 
     def commit(self, metadata: CommitMetadata, footprint: Footprint) -> Instant:
@@ -183,25 +194,45 @@ class Transaction:
             self._metadata_written = True
             self._clock.observe(self._metadata.write(self.instant, metadata))
             self._lock.check_held()
-            done = self._complete(metadata)
+            try:
+                done = self._complete(metadata)
+            except CommitOutcomeUnknownError:
+                self._let_go()
+                raise
         _log.info("committed %s to %s: %s", self.instant, self._store.uri, metadata.operation.value)
         self._clean_up()
         return done
 
     def abort(self) -> None:
-        """Remove every trace of a commit that certainly did not happen: files, markers, instant."""
-        if self._instant is None:
+        """Remove every trace of a commit that certainly did not happen: files, markers, instant.
+
+        Partitions that it made stay partitions, as after a rollback: another writer may count on that already.
+        Where the commit may have happened nothing is deleted. What cannot be removed is left to the next writer,
+        which finds this one dead.
+        """
+        if self._instant is None or self._completing:
+            self._let_go()
             return
-        with self._locked():
-            for marker in read_markers(self._store, self.instant):
-                self._store.delete(marker.path)
-            if self._metadata_written:
-                self._metadata.discard(self.instant)
-            self._forget_new_partitions()
-            for state in (State.INFLIGHT, State.REQUESTED):
-                stale = replace(self._instant, state=state, file_name="")
-                delete_instant_file(self._store, self._config, stale)
-            self._clean_up()
+        try:
+            with self._locked():
+                for marker in read_markers(self._store, self.instant):
+                    self._store.delete(marker.path)
+                if self._metadata_written:
+                    self._metadata.discard(self.instant)
+                for state in (State.INFLIGHT, State.REQUESTED):
+                    stale = replace(self._instant, state=state, file_name="")
+                    delete_instant_file(self._store, self._config, stale)
+                self._clean_up()
+        except HudiSqlError as exc:
+            _log.warning("the failed commit %s is left to be rolled back: %s", self.instant, exc)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Stop to live, if that is still to be done: whoever comes next decides about the instant."""
+        if self._heartbeat is not None:
+            heartbeat, self._heartbeat = self._heartbeat, None
+            heartbeat.stop(remove=False)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -211,7 +242,11 @@ class Transaction:
             yield
         finally:
             self.lock_held_ms += (time.perf_counter() - started) * 1000
-            self._lock.release()
+            try:
+                self._lock.release()
+            except HudiSqlError as exc:
+                # Must not turn a commit that happened into a failure.
+                _log.warning("the lock of %s could not be given back: %s", self._store.uri, exc)
 
     def _check_same_table(self) -> None:
         """Spark upgrades old tables on any write, and drops metadata partitions that it is not told to keep."""
@@ -262,6 +297,7 @@ class Transaction:
         assert self._instant is not None
         payload = encode_commit_metadata(metadata)
         when = self._clock.next_instant()
+        self._completing = True
         try:
             return complete(self._store, self._config, self._instant, when, payload)
         except StorageError as exc:
@@ -280,8 +316,10 @@ class Transaction:
         try:
             there = self._store.read(instant_path(self._config, done))
         except ObjectNotFoundError:
-            if isinstance(exc, ObjectExistsError):
+            # A request whose answer was lost may still be on its way to the store.
+            if isinstance(exc, (ObjectExistsError, TransientStorageError)):
                 raise self._unknown(exc) from exc
+            self._completing = False
             raise exc from None
         except StorageError as second:
             raise self._unknown(second) from exc
@@ -318,20 +356,6 @@ class Transaction:
                 _log.warning("heartbeat of %s was left behind: %s", self.instant, exc)
             self._heartbeat = None
 
-    def _has_partition_metadata(self, partition: PartitionPath) -> bool:
-        prefix = f"{partition}/" if partition else ""
-        return any(self._store.exists(f"{prefix}{name}") for name in PARTITION_METADATA_FILES)
-
-    def _forget_new_partitions(self) -> None:
-        """Folders that only this commit made partitions, and that hold nothing else."""
-        for partition in self._new_partitions:
-            names = {item.name for item in self._store.list(partition)}
-            if partition and names <= PARTITION_METADATA_FILES:
-                self._store.delete_tree(partition)
-            elif not partition and not any(name.endswith(".parquet") for name in names):
-                for name in names & PARTITION_METADATA_FILES:
-                    self._store.delete(name)
-
 
 def pending_clustering_groups(
     store: Store, config: TableConfig, timeline: Timeline
@@ -342,7 +366,10 @@ def pending_clustering_groups(
         if instant.action is not Action.CLUSTERING:
             continue
         path = instant_path(config, replace(instant, state=State.REQUESTED, file_name=""))
-        plan = decode_payload(PayloadKind.REPLACE_REQUESTED, store.read(path), path)
+        try:
+            plan = decode_payload(PayloadKind.REPLACE_REQUESTED, store.read(path), path)
+        except ObjectNotFoundError:
+            continue  # rolled back, or completed, since the timeline was read
         groups = (plan.get("clusteringPlan") or {}).get("inputGroups") or ()
         found[instant.requested] = frozenset(
             (PartitionPath(piece["partitionPath"]), FileId(piece["fileId"]))

@@ -27,7 +27,7 @@ class FileLock:
 
     def __init__(self, store: Store, *, folder: str, wait_ms: int, expire_minutes: int) -> None:
         self._store = store
-        self._path = f"{folder or '.hoodie'}/lock"
+        self._path = f"{folder}/lock"
         self._wait_ms = wait_ms
         self._expire_ms = expire_minutes * 60_000
         self._token = b""
@@ -37,25 +37,19 @@ class FileLock:
         token = f"{uuid.uuid4()} {holder_text()}".encode()
         for _ in waiting(self._wait_ms):
             try:
-                self._store.create(self._path, token)
-            except ObjectExistsError:
-                if self._content() == token:  # our own create, its answer was lost
+                if self._try(token):
                     self._token = token
                     return
-                self._remove_if_expired()
-                continue
             except TransientStorageError:
-                if self._content() != token:
-                    continue
-            self._token = token
-            return
+                continue  # if our file did get there, the next round finds it
+        self._remove(token)
         raise lock_timeout(self._store.uri, self._wait_ms, self._holder())
 
     def release(self) -> None:
         """Delete the file, if it is still ours."""
-        if self._token and self._content() == self._token:
-            self._store.delete(self._path)
-        self._token = b""
+        token, self._token = self._token, b""
+        if token:
+            self._remove(token)
 
     def check_held(self) -> None:
         """Make sure that nobody took the lock over after its expiry."""
@@ -65,6 +59,20 @@ class FileLock:
                 hint="Try again; raise hoodie.write.lock.filesystem.expire if commits take that long.",
                 table=self._store.uri,
             )
+
+    def _try(self, token: bytes) -> bool:
+        try:
+            self._store.create(self._path, token)
+        except ObjectExistsError:
+            if self._content() == token:  # our own create, its answer was lost
+                return True
+            self._remove_if_expired()
+            return False
+        return True
+
+    def _remove(self, token: bytes) -> None:
+        if self._content() == token:
+            self._store.delete(self._path)
 
     def _content(self) -> bytes | None:
         try:

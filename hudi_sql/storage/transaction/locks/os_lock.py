@@ -7,6 +7,7 @@ holders.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -40,24 +41,41 @@ class OsLock:
             raise StorageError(
                 f"The lock file {self._path} cannot be opened: {exc}", table=self._table
             ) from exc
+        try:
+            if self._try_for(handle):
+                self._handle = handle
+                return
+            holder = os.pread(handle, _HOLDER_BYTES, 0).decode(errors="replace")
+        except OSError as exc:
+            raise StorageError(
+                f"The lock file {self._path} cannot be locked: {exc}",
+                table=self._table,
+                hint="Put the table on a disk whose file system has file locks.",
+            ) from exc
+        finally:
+            if self._handle is None:
+                os.close(handle)
+        raise lock_timeout(self._table, self._wait_ms, holder)
+
+    def _try_for(self, handle: int) -> bool:
         for _ in waiting(self._wait_ms):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            self._handle = handle
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, holder_text().encode(), 0)
-            return
-        holder = os.pread(handle, _HOLDER_BYTES, 0).decode(errors="replace")
-        os.close(handle)
-        raise lock_timeout(self._table, self._wait_ms, holder)
+            with contextlib.suppress(OSError):  # a full disk: the text is for messages only
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, holder_text().encode(), 0)
+            return True
+        return False
 
     def release(self) -> None:
         """Give the lock back."""
         if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+            handle, self._handle = self._handle, None
+            # A child process that was forked meanwhile holds the file open too: closing alone would not do.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
 
     def check_held(self) -> None:
         """Do nothing: an OS lock cannot be lost while its process lives."""

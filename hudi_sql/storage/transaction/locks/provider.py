@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from hudi_sql.config.lock import LockConfig, LockProvider
 from hudi_sql.storage.fs.base import Store
+from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.transaction.locks.base import TableLock
 from hudi_sql.storage.transaction.locks.file_lock import FileLock
 from hudi_sql.storage.transaction.locks.os_lock import LOCK_FILE, OsLock, ProcessLock
 from hudi_sql.storage.transaction.locks.storage_lock import StorageLock
 
 __all__ = ["open_lock"]
+
+_ABSOLUTE = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 class _Both:
@@ -61,12 +66,23 @@ def open_lock(store: Store, config: LockConfig) -> TableLock:
         case LockProvider.DEFAULT:
             return own
         case LockProvider.FILE:
+            place, folder = _lock_folder(store, config.file_folder)
             file_lock = FileLock(
-                store,
-                folder=config.file_folder,
-                wait_ms=config.wait_ms,
-                expire_minutes=config.file_expire_minutes,
+                place, folder=folder, wait_ms=config.wait_ms, expire_minutes=config.file_expire_minutes
             )
             return _Both(own, file_lock)
         case LockProvider.STORAGE:
             return own if own is storage_lock else _Both(own, storage_lock)
+
+
+def _lock_folder(store: Store, folder: str) -> tuple[Store, str]:
+    """Where the lock file is: Hudi takes the folder as it is, so that several tables may share one outside."""
+    if not folder:
+        return store, ".hoodie"
+    for root in (store.uri, store.local_path("")):
+        if root and folder.startswith(f"{root}/"):
+            return store, folder[len(root) + 1 :]
+    if not _ABSOLUTE.match(folder):
+        return store, folder
+    place, _, name = folder.rpartition("/")
+    return open_store(place or "/"), name

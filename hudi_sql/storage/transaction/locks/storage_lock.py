@@ -58,7 +58,6 @@ class StorageLock:
         self._validity_ms = int(validity_s * 1000)
         self._renew_s = renew_s
         self._owner = ""
-        self._valid_until_ms = 0
         self._stop = threading.Event()
         self._renewer: threading.Thread | None = None
 
@@ -67,17 +66,20 @@ class StorageLock:
         owner = str(uuid.uuid4())
         seen: _State | None = None
         for _ in waiting(self._wait_ms):
-            seen, version = self._load()
-            if seen is not None and not seen.is_free and seen.owner != owner:
-                continue
-            if self._swap(
-                _State(expired=False, valid_until_ms=_now_ms() + self._validity_ms, owner=owner), version
-            ):
-                self._owner = owner
-                self._stop.clear()
-                self._renewer = threading.Thread(target=self._keep, name="hudi-sql-lock", daemon=True)
-                self._renewer.start()
-                return
+            try:
+                seen, version = self._load()
+                if seen is not None and not seen.is_free and seen.owner != owner:
+                    continue
+                if not self._swap(self._state(owner), version):
+                    continue
+            except TransientStorageError:
+                continue  # if our state did get there, the next round finds it
+            self._owner = owner
+            self._stop.clear()
+            self._renewer = threading.Thread(target=self._keep, name="hudi-sql-lock", daemon=True)
+            self._renewer.start()
+            return
+        self._give_back(owner)
         raise lock_timeout(self._store.uri, self._wait_ms, f"owner {seen.owner}" if seen else "")
 
     def release(self) -> None:
@@ -88,17 +90,24 @@ class StorageLock:
         if self._renewer is not None:
             self._renewer.join()
         owner, self._owner = self._owner, ""
+        self._give_back(owner)
+
+    def _state(self, owner: str) -> _State:
+        return _State(expired=False, valid_until_ms=_now_ms() + self._validity_ms, owner=owner)
+
+    def _give_back(self, owner: str) -> None:
         try:
             state, version = self._load()
             if state is not None and state.owner == owner and not state.expired:
                 self._swap(_State(expired=True, valid_until_ms=state.valid_until_ms, owner=owner), version)
-        except StorageError:
+        except (StorageError, LockError):
             return  # it expires by itself
 
     def check_held(self) -> None:
         """Make sure that the lock was not taken over. Raises `LockError`."""
         state, _ = self._load()
-        if state is None or state.owner != self._owner or state.is_free:
+        # Others wait for a while longer before they take it; the time between is what a last step may need.
+        if state is None or state.owner != self._owner or state.expired or _now_ms() >= state.valid_until_ms:
             raise LockError(
                 "The lock of the table was lost before the commit was complete",
                 hint="Try again; raise hoodie.write.lock.storage.validity.timeout.secs if the store is slow.",
@@ -111,9 +120,8 @@ class StorageLock:
                 state, version = self._load()
                 if state is None or state.owner != self._owner or state.expired:
                     return
-                valid_until_ms = _now_ms() + self._validity_ms
-                self._swap(_State(expired=False, valid_until_ms=valid_until_ms, owner=self._owner), version)
-            except StorageError:
+                self._swap(self._state(self._owner), version)
+            except (StorageError, LockError):
                 continue  # the next round tries again; `check_held` tells whether it came too late
 
     def _load(self) -> tuple[_State | None, str | None]:
@@ -143,7 +151,12 @@ class StorageLock:
                 self._store.create(STORAGE_LOCK_FILE, state.encode())
             else:
                 self._store.put_if(STORAGE_LOCK_FILE, state.encode(), version)
-        except (ObjectExistsError, PreconditionFailedError, TransientStorageError):
+        except (
+            ObjectExistsError,
+            ObjectNotFoundError,
+            PreconditionFailedError,
+            TransientStorageError,
+        ):
             now, _ = self._load()
             return now == state
         return True
