@@ -188,7 +188,7 @@ class BaseFileReader:
         batch_rows: int = DEFAULT_BATCH_ROWS,
         use_threads: bool = True,
     ) -> Iterator[PositionedBatch]:
-        """Stream like `batches`, with the position of each batch's first row, right also when row groups are skipped."""
+        """Stream like `batches`, with the position of each batch's first row, also when row groups are skipped."""
         wanted = target_schema if columns is None else _select(target_schema, columns)
         stored = [name for name in wanted.names if name in self.schema.names]
         filled = {

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,8 +94,9 @@ def _chunks(metadata: pq.FileMetaData, index: int, kind: pa.DataType, column: st
         if statistics is not None and statistics.has_null_count:
             is_known, num_nulls = True, statistics.null_count
         if statistics is not None and statistics.has_min_max and decode is not None:
-            bounds = tuple(
-                _in_table_type(decode(raw), kind, column) for raw in (statistics.min_raw, statistics.max_raw)
+            bounds = (
+                _in_table_type(decode(statistics.min_raw), kind, column),
+                _in_table_type(decode(statistics.max_raw), kind, column),
             )
         if None in bounds:
             bounds = (None, None)
@@ -150,7 +152,7 @@ def _zero(kind: pa.DataType) -> pa.Scalar | None:
     return None
 
 
-def _order(kind: pa.DataType) -> Callable[[pa.Scalar], object]:
+def _order(kind: pa.DataType) -> Callable[[pa.Scalar], Any]:
     if pa.types.is_string(kind):
         return lambda value: java_text_order(value.as_py())
     if pa.types.is_temporal(kind):

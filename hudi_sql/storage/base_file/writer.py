@@ -126,7 +126,7 @@ class BaseFileWriter:
         for item in (self._writer, self._sink):
             try:
                 item.close()
-            except (pa.ArrowException, OSError, HudiSqlError):  # noqa: PERF203  # the first error is what counts
+            except (pa.ArrowException, OSError, HudiSqlError):  # the first error is what counts
                 continue
 
     def _options(self) -> dict[str, object]:

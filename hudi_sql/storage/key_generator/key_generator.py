@@ -233,8 +233,8 @@ def _type_of(schema: pa.Schema, path: str) -> pa.DataType:
     index = schema.get_field_index(first)
     kind = schema.field(index).type if index >= 0 else None
     for name in rest:
-        inner = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
-        kind = kind.field(inner).type if inner >= 0 else None
+        inner = kind.get_field_index(name) if kind is not None and pa.types.is_struct(kind) else -1
+        kind = kind.field(inner).type if kind is not None and inner >= 0 else None
     if kind is None:
         raise SchemaError(
             f"The table's key or partition column {path} is not in its schema",

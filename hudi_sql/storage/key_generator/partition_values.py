@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
+import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -20,7 +21,7 @@ __all__ = ["parse_value", "split_path"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INTEGER = re.compile(r"-?\d{1,19}")
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}")
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def split_path(path: str, fields: Sequence[str], *, hive_style: bool) -> list[str] | None:
@@ -71,19 +72,19 @@ def _parse(text: str, kind: pa.DataType, *, exact: bool) -> pa.Scalar | None:
     if pa.types.is_integer(kind):
         return pa.scalar(int(text), kind) if _INTEGER.fullmatch(text) else None
     if pa.types.is_date(kind):
-        return pa.scalar(datetime.date.fromisoformat(text), kind) if _DATE.fullmatch(text) else None
+        return pa.scalar(dt.date.fromisoformat(text), kind) if _DATE.fullmatch(text) else None
     if pa.types.is_decimal(kind):
         return pa.scalar(Decimal(text), kind)
     if pa.types.is_floating(kind):
         value = pa.scalar(float(text), pa.float64()).cast(kind)
         # NaN equals nothing, not even itself, in comparisons of bounds.
-        return None if value.as_py() != value.as_py() else value  # noqa: PLR0124  # the test for NaN
+        return None if math.isnan(value.as_py()) else value
     if pa.types.is_timestamp(kind):
         if _INTEGER.fullmatch(text):
             return pa.scalar(int(text), pa.int64()).cast(kind)
         if exact or not _TIMESTAMP.fullmatch(text):
             return None
-        moment = datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
-        micros = (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+        moment = dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+        micros = (moment - _EPOCH) // dt.timedelta(microseconds=1)
         return pa.scalar(micros, pa.timestamp("us", kind.tz)).cast(kind)
     return None

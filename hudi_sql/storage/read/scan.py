@@ -1,8 +1,8 @@
 """Rows of file slices, filtered exactly, as a stream.
 
-Files whose columns have the table's own types are scanned by pyarrow's dataset scanner, which decodes, filters and skips
-row groups in C++. Files of an older schema, with two-level lists, INT96 timestamps or without the partition columns
-are brought into the table's types first and filtered then.
+Files whose columns have the table's own types are scanned by pyarrow's dataset scanner, which decodes, filters and
+skips row groups in C++. Files of an older schema, with two-level lists, INT96 timestamps or without the partition
+columns are brought into the table's types first and filtered then.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from hudi_sql.storage.schema.evolution import same_type
 __all__ = ["ScanTask", "scan_rows", "scan_rows_with_positions"]
 
 _REMOTE_THREADS = 16
+# Footers stay in memory while their files are scanned, and a Bloom filter of Hudi's makes one of half a megabyte.
+_FILES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +106,13 @@ def _threads(store: Store) -> int:
 
 def _rows(task: ScanTask) -> Iterator[pa.RecordBatch]:
     files = [piece.base_file for piece in task.slices if piece.base_file is not None]
-    plain, odd = _sorted_out(task, files)
-    if plain:
-        yield from _scan_plain(task, plain)
-    if odd:
-        sources = [lambda base=base: _scan_odd(task, base) for base in odd]
-        yield from stream_in_order(sources, _threads(task.store))
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        plain, odd = _sorted_out(task, files[start : start + _FILES_AT_ONCE])
+        if plain:
+            yield from _scan_plain(task, plain)
+        if odd:
+            sources = [lambda base=base: _scan_odd(task, base) for base in odd]
+            yield from stream_in_order(sources, _threads(task.store))
 
 
 def _sorted_out(

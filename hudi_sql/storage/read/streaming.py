@@ -6,7 +6,6 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -42,17 +41,26 @@ def stream_in_order(sources: Sequence[BatchSource], threads: int) -> Iterator[pa
     stop = threading.Event()
     waiting = deque(sources)
     running: deque[_Feed] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="hudi-sql-read")
+    workers: deque[threading.Thread] = deque()
     try:
         while waiting or running:
             while waiting and len(running) < threads:
                 feed = _Feed()
                 running.append(feed)
-                pool.submit(_fill, waiting.popleft(), feed, stop)
+                workers.append(_start(waiting.popleft(), feed, stop))
             yield from _drain(running.popleft())
+            workers.popleft().join()
     finally:
         stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        for worker in workers:
+            worker.join()
+
+
+def _start(source: BatchSource, feed: _Feed, stop: threading.Event) -> threading.Thread:
+    # A daemon: a stream that is kept and never read to its end must not keep the interpreter from ending.
+    worker = threading.Thread(target=_fill, args=(source, feed, stop), name="hudi-sql-read", daemon=True)
+    worker.start()
+    return worker
 
 
 def _drain(feed: _Feed) -> Iterator[pa.RecordBatch]:

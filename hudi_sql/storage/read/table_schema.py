@@ -48,15 +48,17 @@ def load_table_schema(
         if commit.operation in _KEEP_SCHEMA or not commit.schema_json:
             continue
         _check_history(commit.extra.get("latest_schema"))
-        return _of_commit(commit.schema_json, config)
+        return _with_dropped_columns(_of_commit(commit.schema_json, config), config)
     if config.create_schema_json:
         arrow = _own_columns(arrow_schema_from_avro(config.create_schema_json))
-        return TableSchema(arrow=arrow, commit_json=avro_schema_from_arrow(arrow, config.name))
+        found = TableSchema(arrow=arrow, commit_json=avro_schema_from_arrow(arrow, config.name))
+        return _with_dropped_columns(found, config)
     for base in view.latest_base_files():
         with open_base_file(store, base) as reader:
             stated = reader.avro_schema_json
             arrow = _own_columns(arrow_schema_from_avro(stated) if stated else reader.schema)
-        return TableSchema(arrow=arrow, commit_json=avro_schema_from_arrow(arrow, config.name))
+        found = TableSchema(arrow=arrow, commit_json=avro_schema_from_arrow(arrow, config.name))
+        return _with_dropped_columns(found, config)
     raise SchemaError(
         "The table has no schema: no commit, no data file and no created columns",
         table=store.uri,
@@ -72,6 +74,24 @@ def _of_commit(schema_json: str, config: TableConfig) -> TableSchema:
     return TableSchema(
         arrow=own, commit_json=schema_json if is_clean else avro_schema_from_arrow(own, config.name)
     )
+
+
+def _with_dropped_columns(found: TableSchema, config: TableConfig) -> TableSchema:
+    """Add the partition columns that only paths hold: commits state the columns of the files.
+
+    Hudi takes them for text and puts them last (TableSchemaResolver); the created columns know their types.
+    """
+    if not config.drop_partition_columns:
+        return found
+    created = (
+        arrow_schema_from_avro(config.create_schema_json) if config.create_schema_json else pa.schema([])
+    )
+    arrow = found.arrow
+    for name in config.partition_fields:
+        if name not in arrow.names:
+            index = created.get_field_index(name)
+            arrow = arrow.append(created.field(index) if index >= 0 else pa.field(name, pa.string()))
+    return TableSchema(arrow=arrow, commit_json=found.commit_json)
 
 
 def _own_columns(schema: pa.Schema) -> pa.Schema:

@@ -92,27 +92,37 @@ def same_type(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _can_adapt_flat(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_string(target):
+        return _has_text(source)
     if pa.types.is_integer(source):
-        if pa.types.is_integer(target):
-            return _WIDER_INTEGERS.get(source, 9) <= _WIDER_INTEGERS.get(target, 0)
-        if pa.types.is_decimal128(target):
-            return target.precision - target.scale >= (10 if source.bit_width <= 32 else 19)
-        return pa.types.is_floating(target) or pa.types.is_string(target)
+        return _can_adapt_integer(source, target)
     if pa.types.is_floating(source):
-        wider = pa.types.is_floating(target) and source.bit_width <= target.bit_width
-        return wider or pa.types.is_string(target)
+        return bool(pa.types.is_floating(target) and source.bit_width <= target.bit_width)
     if pa.types.is_decimal(source):
-        if pa.types.is_decimal128(target):
-            whole = source.precision - source.scale
-            return target.scale >= source.scale and target.precision - target.scale >= whole
-        return pa.types.is_string(target)
+        whole = source.precision - source.scale
+        fits = pa.types.is_decimal128(target) and target.scale >= source.scale
+        return bool(fits and target.precision - target.scale >= whole)
     if pa.types.is_date(source):
-        return pa.types.is_string(target) or target == pa.date32()
+        return bool(target == pa.date32())
     if pa.types.is_timestamp(source):
-        return pa.types.is_timestamp(target)
+        return bool(pa.types.is_timestamp(target))
     if pa.types.is_time(source):
-        return pa.types.is_time(target) and source.bit_width <= target.bit_width
-    return _is_bytes(source) and (pa.types.is_string(target) or pa.types.is_binary(target))
+        return bool(pa.types.is_time(target) and source.bit_width <= target.bit_width)
+    return _is_bytes(source) and bool(pa.types.is_binary(target))
+
+
+def _can_adapt_integer(source: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_integer(target):
+        return _WIDER_INTEGERS.get(source, 9) <= _WIDER_INTEGERS.get(target, 0)
+    if pa.types.is_decimal128(target):
+        digits = 10 if source.bit_width <= 32 else 19
+        return bool(target.precision - target.scale >= digits)
+    return bool(pa.types.is_floating(target))
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(is_number or pa.types.is_date(kind) or _is_bytes(kind))
 
 
 def _adapt_flat(array: pa.Array, target: pa.DataType, column: str) -> pa.Array:

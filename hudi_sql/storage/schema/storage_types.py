@@ -10,6 +10,15 @@ from hudi_sql.storage.schema.avro_arrow import LIST_ELEMENT
 __all__ = ["to_storage_schema", "to_storage_type"]
 
 _MAX_PRECISION = 38
+_PLAIN = {
+    **{kind: kind for kind in (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64())},
+    **{kind: pa.int32() for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())},
+    pa.uint32(): pa.int64(),
+    pa.float16(): pa.float32(),
+    **{kind: pa.string() for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{kind: pa.binary() for kind in (pa.binary(), pa.large_binary(), pa.binary_view())},
+    **{kind: pa.date32() for kind in (pa.date32(), pa.date64())},
+}
 
 
 def to_storage_schema(schema: pa.Schema) -> pa.Schema:
@@ -31,20 +40,29 @@ def to_storage_type(kind: pa.DataType, column: str) -> pa.DataType:
     """Give the stored type of one column."""
     if pa.types.is_dictionary(kind):
         return to_storage_type(kind.value_type, column)
-    if pa.types.is_integer(kind):
-        return _integer(kind, column)
-    if pa.types.is_float16(kind):
-        return pa.float32()
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+    stored = _nested(kind, column) if pa.types.is_nested(kind) else _flat(kind)
+    if stored is None:
+        raise SchemaError(
+            f"Column {column} has type {kind}, which Hudi does not store",
+            hint="Cast it to a type that Hudi stores: DECIMAL(20, 0) for unsigned numbers, TEXT for times.",
+            column=column,
+        )
+    return stored
+
+
+def _flat(kind: pa.DataType) -> pa.DataType | None:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
-    if pa.types.is_date(kind):
-        return pa.date32()
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_decimal(kind) and kind.precision <= _MAX_PRECISION and kind.scale >= 0:
         return pa.decimal128(kind.precision, kind.scale)
+    return None
+
+
+def _nested(kind: pa.DataType, column: str) -> pa.DataType | None:
     if pa.types.is_struct(kind):
         return pa.struct([_field(kind.field(index), column) for index in range(kind.num_fields)])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -57,27 +75,9 @@ def to_storage_type(kind: pa.DataType, column: str) -> pa.DataType:
             to_storage_type(kind.key_type, f"{column}.key"),
             pa.field("value", value, nullable=kind.item_field.nullable),
         )
-    if kind in (pa.bool_(), pa.float32(), pa.float64(), pa.string(), pa.binary()):
-        return kind
-    raise SchemaError(
-        f"Column {column} has type {kind}, which Hudi does not store",
-        hint="Cast it to a type that Hudi stores.",
-        column=column,
-    )
+    return None
 
 
 def _field(field: pa.Field, column: str) -> pa.Field:
     path = field.name if column == field.name else f"{column}.{field.name}"
     return field.with_type(to_storage_type(field.type, path))
-
-
-def _integer(kind: pa.DataType, column: str) -> pa.DataType:
-    if kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()):
-        return pa.int32()
-    if kind in (pa.int64(), pa.uint32()):
-        return pa.int64()
-    raise SchemaError(
-        f"Column {column} has type {kind}, which Hudi does not store",
-        hint="Cast it to DECIMAL(20, 0) or BIGINT.",
-        column=column,
-    )
