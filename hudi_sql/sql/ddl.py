@@ -1,0 +1,163 @@
+"""CREATE TABLE … USING hudi and DROP TABLE."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hudi_sql.errors import BindError, UnsupportedStatementError
+from hudi_sql.sql.model import BoundCreateTable, BoundDropTable
+from hudi_sql.sql.names import find_column, is_meta, table_name, unknown_column
+from hudi_sql.sql.types import storage_type
+
+__all__ = ["bind_create", "bind_drop", "is_hudi_create"]
+
+
+def is_hudi_create(tree: exp.Create) -> bool:
+    """Whether a CREATE makes or names a Hudi table."""
+    return any(
+        isinstance(item, exp.FileFormatProperty) and item.name.lower() == "hudi" for item in _properties(tree)
+    )
+
+
+def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
+    """Bind CREATE TABLE … USING hudi.
+
+    Raises:
+        UnsupportedStatementError: A clause that Hudi tables do not have.
+        BindError: A column is declared twice or missing.
+        SchemaError: A type that cannot be stored.
+    """
+    target = tree.this
+    declared = isinstance(target, exp.Schema)
+    table = target.this if declared else target
+    name = table_name(table)
+    if tree.args.get("replace"):
+        raise _unsupported("CREATE OR REPLACE", "Drop the table first.", str(name))
+    if tree.expression is not None and not isinstance(tree.expression, exp.LikeProperty):
+        raise _unsupported("CREATE TABLE … AS", "Create the table, then INSERT INTO it.", str(name))
+    notices: list[str] = []
+    fields = _fields(target.expressions, dialect, str(name), notices) if declared else []
+    properties: dict[str, str] = {}
+    location = comment = like = None
+    partitions: tuple[str, ...] = ()
+    for item in _properties(tree):
+        if isinstance(item, exp.LocationProperty):
+            location = item.this.name
+        elif isinstance(item, exp.SchemaCommentProperty):
+            comment = item.this.name
+        elif isinstance(item, exp.PartitionedByProperty):
+            partitions = _partitions(item, fields, dialect, str(name), notices)
+        elif isinstance(item, exp.LikeProperty):
+            like = table_name(item.this)
+        elif isinstance(item, exp.OptionsProperty):
+            properties |= {pair.this.name: pair.args["value"].name for pair in item.expressions}
+        elif type(item) is exp.Property:
+            properties[_key(item.this)] = item.args["value"].name
+        elif isinstance(item, exp.FileFormatProperty | exp.ClusteredByProperty):
+            continue
+        else:
+            raise _unsupported(item.sql(dialect), "Leave it out.", str(name))
+    last = [field for field in fields if field.name in partitions]
+    ordered = [*(field for field in fields if field.name not in partitions), *last]
+    if last:
+        ordered = [*ordered[: -len(last)], *(next(f for f in last if f.name == part) for part in partitions)]
+    return BoundCreateTable(
+        text=text,
+        name=name,
+        schema=pa.schema(ordered) if fields else None,
+        partition_fields=partitions,
+        location=location,
+        properties=properties,
+        if_not_exists=bool(tree.args.get("exists")),
+        comment=comment,
+        notices=tuple(notices),
+        like=like,
+    )
+
+
+def bind_drop(tree: exp.Drop, text: str) -> BoundDropTable:
+    """Bind DROP TABLE of a Hudi table."""
+    return BoundDropTable(
+        text=text,
+        name=table_name(tree.this),
+        if_exists=bool(tree.args.get("exists")),
+        purge=bool(tree.args.get("purge")) or text.rstrip(" ;\n").lower().endswith(" purge"),
+    )
+
+
+def _properties(tree: exp.Create) -> list[exp.Expression]:
+    found = tree.args.get("properties")
+    return list(found.expressions) if found is not None else []
+
+
+def _key(node: exp.Expression) -> str:
+    if isinstance(node, exp.Dot | exp.Column):
+        return node.sql()
+    return node.name
+
+
+def _fields(columns: list[exp.Expression], dialect: str, table: str, notices: list[str]) -> list[pa.Field]:
+    fields: list[pa.Field] = []
+    for column in columns:
+        if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
+            raise _unsupported(column.sql(dialect), "State keys as the property primaryKey.", table)
+        fields.append(_field(column, dialect, table, notices))
+    for field in fields:
+        if is_meta(field.name):
+            raise BindError(
+                f"{field.name} is a column of Hudi's own",
+                hint="Choose another name.",
+                table=table,
+                column=field.name,
+            )
+        if sum(other.name.lower() == field.name.lower() for other in fields) > 1:
+            raise BindError(
+                f"The column {field.name} is declared more than once",
+                hint="Names that differ by case alone are one name.",
+                table=table,
+                column=field.name,
+            )
+    return fields
+
+
+def _field(column: exp.ColumnDef, dialect: str, table: str, notices: list[str]) -> pa.Field:
+    nullable, metadata = True, None
+    for constraint in column.args.get("constraints") or ():
+        kind = constraint.args["kind"]
+        if isinstance(kind, exp.NotNullColumnConstraint):
+            nullable = bool(kind.args.get("allow_null"))
+        elif isinstance(kind, exp.CommentColumnConstraint):
+            metadata = {"comment": kind.this.name}
+        else:
+            raise _unsupported(f"{column.name} {constraint.sql(dialect)}", "Leave it out.", table)
+    stored = storage_type(column.args["kind"], dialect=dialect, column=column.name, notices=notices)
+    return pa.field(column.name, stored, nullable=nullable, metadata=metadata)
+
+
+def _partitions(
+    item: exp.PartitionedByProperty, fields: list[pa.Field], dialect: str, table: str, notices: list[str]
+) -> tuple[str, ...]:
+    result = []
+    for part in item.this.expressions:
+        if isinstance(part, exp.ColumnDef) and part.args.get("kind") is not None:
+            fields.extend(_fields([part], dialect, table, notices))
+            result.append(part.name)
+            continue
+        if not isinstance(part, exp.Identifier | exp.Column | exp.ColumnDef):
+            raise _unsupported(
+                f"PARTITIONED BY {part.sql(dialect)}",
+                "Partition by columns; add one that holds the value.",
+                table,
+            )
+        stored = find_column(part.name, [field.name for field in fields])
+        if stored is None:
+            unknown_column(part.name, [field.name for field in fields], table=table, part="PARTITIONED BY")
+        result.append(stored)
+    return tuple(result)
+
+
+def _unsupported(what: str, hint: str, table: str) -> UnsupportedStatementError:
+    return UnsupportedStatementError(
+        f"{what} is not supported for Hudi tables", hint=hint, table=table, part=what
+    )

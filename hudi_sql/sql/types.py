@@ -1,0 +1,152 @@
+"""SQL types ↔ storage types, and the casts between a value and the column that stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hudi_sql.errors import BindError, SchemaError
+from hudi_sql.sql.model import StoreAssignment
+
+__all__ = ["cast_for_store", "check_store_assignment", "sql_type", "storage_type"]
+
+Type = exp.DataType.Type
+
+_SIMPLE = {
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int32(),
+    Type.BIGINT: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.DATE: pa.date32(),
+    Type.TEXT: pa.string(),
+    Type.UUID: pa.string(),
+    Type.JSON: pa.string(),
+    Type.BINARY: pa.binary(),
+    Type.VARBINARY: pa.binary(),
+    Type.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    Type.TIMESTAMPLTZ: pa.timestamp("us", "UTC"),
+    Type.TIMESTAMPNTZ: pa.timestamp("us"),
+    Type.DATETIME: pa.timestamp("us"),
+}
+_NARROW = {Type.TINYINT: "INT", Type.SMALLINT: "INT"}
+_BOUNDED = (Type.CHAR, Type.VARCHAR, Type.NCHAR, Type.NVARCHAR)
+
+
+def storage_type(kind: exp.DataType, *, dialect: str, column: str, notices: list[str]) -> pa.DataType:
+    """Type in which a declared type is stored; what becomes of narrower ones goes to `notices`.
+
+    Raises:
+        SchemaError: Hudi has no such type.
+    """
+
+    def inner(item: exp.Expression) -> pa.DataType:
+        assert isinstance(item, exp.DataType)
+        return storage_type(item, dialect=dialect, column=column, notices=notices)
+
+    name = kind.this
+    if name is Type.TIMESTAMP:
+        # Spark's TIMESTAMP is an instant; the engines' own is a wall-clock time.
+        return pa.timestamp("us", "UTC") if dialect == "spark" else pa.timestamp("us")
+    if name in _SIMPLE:
+        return _SIMPLE[name]
+    if name in _NARROW:
+        notices.append(f"Column {column} is stored as INT: Hudi has no {name.value}.")
+        return pa.int32()
+    if name in _BOUNDED:
+        if kind.expressions:
+            notices.append(f"Column {column} is stored as STRING: lengths are not kept.")
+        return pa.string()
+    if name is Type.DECIMAL:
+        sizes = [int(item.name) for item in kind.expressions]
+        precision = sizes[0] if sizes else (10 if dialect == "spark" else 18)
+        scale = sizes[1] if len(sizes) > 1 else (0 if sizes or dialect == "spark" else 3)
+        if not 0 < precision <= 38 or not 0 <= scale <= precision:
+            raise SchemaError(
+                f"Column {column} cannot be DECIMAL({precision}, {scale})",
+                hint="Up to 38 digits, and no more of them after the point.",
+                column=column,
+            )
+        return pa.decimal128(precision, scale)
+    if name in (Type.ARRAY, Type.LIST) and kind.expressions:
+        return pa.list_(inner(kind.expressions[0]))
+    if name is Type.MAP and len(kind.expressions) == 2:
+        return pa.map_(inner(kind.expressions[0]), inner(kind.expressions[1]))
+    if name is Type.STRUCT and kind.expressions:
+        return pa.struct([pa.field(item.name, inner(item.args["kind"])) for item in kind.expressions])
+    raise SchemaError(
+        f"Column {column} has type {kind.sql(dialect or None)}, which Hudi does not have",
+        hint="Use BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, DATE, TIMESTAMP, STRING, BINARY, or arrays, maps and "
+        "structs of them.",
+        column=column,
+    )
+
+
+def sql_type(kind: pa.DataType) -> exp.DataType | None:
+    """SQL type of a stored column; None for nested ones, which are cast as Arrow data."""
+    if pa.types.is_decimal(kind):
+        return exp.DataType.build(f"decimal({kind.precision}, {kind.scale})")
+    if pa.types.is_timestamp(kind):
+        return exp.DataType(this=Type.TIMESTAMPTZ if kind.tz else Type.TIMESTAMP)
+    for name, stored in _SIMPLE.items():
+        if stored == kind:
+            return exp.DataType(this=name)
+    return None
+
+
+def cast_for_store(value: exp.Expression, kind: pa.DataType) -> exp.Expression:
+    """Put a strict cast to a stored type around a value; NULL needs none."""
+    target = sql_type(kind)
+    if target is None:
+        return value
+    return exp.Cast(this=value, to=target)
+
+
+def check_store_assignment(
+    given: pa.DataType, stored: pa.DataType, rule: StoreAssignment, *, column: str, table: str
+) -> None:
+    """Refuse what Spark's INSERT refuses before anything runs (ANSI store assignment).
+
+    Raises:
+        BindError: With both types.
+    """
+    if rule is not StoreAssignment.SPARK_ANSI or _is_assignable(given, stored):
+        return
+    raise BindError(
+        f"Column {column} has type {stored} and cannot take values of type {given}",
+        hint=f"Write CAST(… AS {_name(stored)}).",
+        table=table,
+        column=column,
+    )
+
+
+def _is_assignable(given: pa.DataType, stored: pa.DataType) -> bool:
+    kinds = _kind(given), _kind(stored)
+    if "null" in kinds or kinds[0] == kinds[1]:
+        return True
+    if kinds[1] == "text":
+        return kinds[0] in ("number", "boolean", "date", "time")
+    return kinds in (("date", "time"), ("time", "date"))
+
+
+def _kind(kind: pa.DataType) -> str:
+    tests: Sequence[tuple[str, Sequence[object]]] = (
+        ("null", (pa.types.is_null,)),
+        ("boolean", (pa.types.is_boolean,)),
+        ("number", (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)),
+        ("text", (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
+        ("binary", (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)),
+        ("date", (pa.types.is_date,)),
+        ("time", (pa.types.is_timestamp,)),
+    )
+    for name, checks in tests:
+        if any(check(kind) for check in checks):  # type: ignore[operator]
+            return name
+    return "nested"
+
+
+def _name(kind: pa.DataType) -> str:
+    found = sql_type(kind)
+    return found.sql("spark") if found is not None else str(kind)

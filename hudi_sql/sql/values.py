@@ -1,0 +1,144 @@
+"""Pieces that statements share: stored values, assignments, checked conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from hudi_sql.errors import BindError
+from hudi_sql.sql.model import Assignment
+from hudi_sql.sql.names import Scope, find_column, is_meta, qualify, unknown_column
+from hudi_sql.sql.types import cast_for_store
+
+__all__ = [
+    "assignments",
+    "check_condition",
+    "check_duplicates",
+    "default_to_null",
+    "is_default",
+    "stored_value",
+]
+
+
+def is_default(node: exp.Expression) -> bool:
+    """Whether a value is the word DEFAULT."""
+    if isinstance(node, exp.Column):
+        return node.name.upper() == "DEFAULT" and not node.table and not node.this.args.get("quoted")
+    return isinstance(node, exp.Var) and node.name.upper() == "DEFAULT"
+
+
+def default_to_null(node: exp.Expression) -> exp.Expression:
+    """Hudi columns have no defaults: DEFAULT is NULL."""
+    return exp.Null() if is_default(node) else node
+
+
+def stored_value(node: exp.Expression, kind: pa.DataType, scope: Scope, part: str) -> exp.Expression:
+    """A value with its names resolved, cast to the column that stores it."""
+    value = default_to_null(node)
+    return cast_for_store(qualify(value, scope, part=part), kind)
+
+
+def assignments(
+    pairs: Sequence[exp.Expression], schema: pa.Schema, target: str, scope: Scope, *, table: str, part: str
+) -> tuple[Assignment, ...]:
+    """`column = value` pairs of UPDATE and MERGE.
+
+    Raises:
+        BindError: A column is unknown, assigned twice, or Hudi's own.
+    """
+    result = []
+    for pair in pairs:
+        if not isinstance(pair, exp.EQ):
+            raise BindError(
+                f"{pair.sql()} assigns nothing", hint="Write column = value.", table=table, part=part
+            )
+        for left, right in _split(pair, table, part):
+            result.append(_assignment(left, right, schema, target, scope, table=table, part=part))
+    seen: list[tuple[str, ...]] = []
+    for item in result:
+        path = (item.column, *item.path)
+        if any(path[: len(other)] == other or other[: len(path)] == path for other in seen):
+            raise BindError(
+                f"{'.'.join(path)} is assigned more than once",
+                hint="Assign it once.",
+                table=table,
+                part=part,
+                column=item.column,
+            )
+        seen.append(path)
+    return tuple(result)
+
+
+def _split(pair: exp.EQ, table: str, part: str) -> list[tuple[exp.Expression, exp.Expression]]:
+    left, right = pair.this, pair.expression
+    if not isinstance(left, exp.Tuple):
+        return [(left, right)]
+    if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
+        raise BindError(
+            f"{pair.sql()} does not give one value for each column",
+            hint="Write (a, b) = (x, y), or a = x, b = y.",
+            table=table,
+            part=part,
+        )
+    return list(zip(left.expressions, right.expressions, strict=True))
+
+
+def _assignment(
+    left: exp.Expression,
+    right: exp.Expression,
+    schema: pa.Schema,
+    target: str,
+    scope: Scope,
+    *,
+    table: str,
+    part: str,
+) -> Assignment:
+    names = [piece.name for piece in left.parts] if isinstance(left, exp.Column | exp.Dot) else [left.name]
+    if len(names) > 1 and names[0].lower() == target.lower() and find_column(names[0], schema.names) is None:
+        names = names[1:]
+    if is_meta(names[0]):
+        raise BindError(
+            f"{names[0]} is a column of Hudi's own and cannot be assigned",
+            hint="Assign the columns that it is made of.",
+            table=table,
+            part=part,
+            column=names[0],
+        )
+    column = find_column(names[0], schema.names)
+    if column is None:
+        unknown_column(names[0], schema.names, table=table, part=part)
+    kind = schema.field(column).type
+    path = []
+    for name in names[1:]:
+        fields = (
+            [kind.field(number).name for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        )
+        field = find_column(name, fields)
+        if field is None:
+            unknown_column(name, fields, table=table, part=part)
+        path.append(field)
+        kind = kind.field(field).type
+    return Assignment(column=column, path=tuple(path), value=stored_value(right, kind, scope, part))
+
+
+def check_duplicates(names: Sequence[str], *, table: str, part: str) -> None:
+    """Refuse a name that stands twice in a list of columns."""
+    for name in names:
+        if sum(other.lower() == name.lower() for other in names) > 1:
+            raise BindError(
+                f"The column {name} is listed more than once",
+                hint="List it once.",
+                table=table,
+                part=part,
+                column=name,
+            )
+
+
+def check_condition(node: exp.Expression, dialect: str, *, table: str, part: str) -> None:
+    """Refuse a bare NULL as a condition where the dialect does: it is no boolean."""
+    if dialect == "spark" and isinstance(node.unnest(), exp.Null):
+        raise BindError(
+            f"{part} NULL is no condition", hint="Write a boolean expression.", table=table, part=part
+        )
