@@ -53,9 +53,11 @@ class FileLock:
 
     def check_held(self) -> None:
         """Make sure that nobody took the lock over after its expiry."""
-        if self._content() != self._token:
+        content = self._content()
+        if content != self._token:
+            fate = "is gone" if content is None else f"was taken over by {self._holder()}"
             raise LockError(
-                f"The lock file {self._path} was taken over by {self._holder() or 'nobody: it is gone'}",
+                f"The lock file {self._path} {fate}",
                 hint="Try again; raise hoodie.write.lock.filesystem.expire if commits take that long.",
                 table=self._store.uri,
             )
