@@ -6,6 +6,7 @@ They are what Hudi itself reads out of the footer of a file (`ParquetUtils.readC
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -98,8 +99,8 @@ def _chunks(metadata: pq.FileMetaData, index: int, kind: pa.DataType, column: st
                 _in_table_type(decode(statistics.min_raw), kind, column),
                 _in_table_type(decode(statistics.max_raw), kind, column),
             )
-        if None in bounds:
-            bounds = (None, None)
+        if None in bounds or any(_is_nan(bound) for bound in bounds):
+            bounds = (None, None)  # parquet-mr leaves NaN in, which says nothing of the other values
         yield _Chunk(
             minimum=bounds[0],
             maximum=bounds[1],
@@ -138,6 +139,10 @@ def _merged(column: str, kind: pa.DataType, chunks: Sequence[_Chunk]) -> ColumnR
         total_size_bytes=sum(chunk.size_bytes for chunk in chunks),
         total_uncompressed_bytes=sum(chunk.uncompressed_bytes for chunk in chunks),
     )
+
+
+def _is_nan(bound: pa.Scalar | None) -> bool:
+    return bound is not None and pa.types.is_floating(bound.type) and math.isnan(bound.as_py())
 
 
 def _zero(kind: pa.DataType) -> pa.Scalar | None:
