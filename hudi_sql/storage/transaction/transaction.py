@@ -316,8 +316,9 @@ class Transaction:
         try:
             there = self._store.read(instant_path(self._config, done))
         except ObjectNotFoundError:
-            # A request whose answer was lost may still be on its way to the store.
-            if isinstance(exc, (ObjectExistsError, TransientStorageError)):
+            # A request without an answer may still be on its way to a remote store; a disk has none on its way.
+            is_certain = self._store.local_path("") is not None
+            if not is_certain or isinstance(exc, (ObjectExistsError, TransientStorageError)):
                 raise self._unknown(exc) from exc
             self._completing = False
             raise exc from None

@@ -84,7 +84,7 @@ def test_texts_become_values(parse, given, value):
     ],
 )
 def test_other_texts_are_no_values(parse, given):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError):
         parse(given)
 
 
@@ -98,7 +98,7 @@ def test_unknown_settings_are_refused_with_near_names():
         check_known(["hoodie.parquet.max.file.sise"], ["hoodie.parquet.max.file.size", "hoodie.other"])
     assert caught.value.near == ("hoodie.parquet.max.file.size",)
     assert "hoodie.parquet.max.file.size" in caught.value.hint
-    with pytest.raises(ConfigError, match="no setting hoodie.zzz") as caught:
+    with pytest.raises(ConfigError, match="no setting hoodie") as caught:
         check_known(["hoodie.zzz"], ["hoodie.parquet.max.file.size"])
     assert caught.value.near == ()
 
