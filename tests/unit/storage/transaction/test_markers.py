@@ -112,7 +112,5 @@ def test_markers_that_spark_left(tmp_path):
     instant = InstantTime("20261201033917914")
     assert marker_folder(instant) == f".hoodie/.temp/{instant}"
     (found,) = read_markers(store, instant)
-    assert found == marker(
-        "city=sf", f"bc9287ad-5d94-4b56-8b62-9da3daf9f033-0_0-1785-2860_{instant}.parquet"
-    )
+    assert found == marker("city=sf", f"bc9287ad-5d94-4b56-8b62-9da3daf9f033-0_0-1785-2860_{instant}.parquet")
     assert store.exists(found.path)
