@@ -209,7 +209,11 @@ class Session:
         scope = self._new_scope(objects)
         with engine_errors():
             bound = bind(parsed, _Context(self, scope))
-            return self._dispatch(bound, scope, parameters)
+            result = self._dispatch(bound, scope, parameters)
+            if not isinstance(tree, exp.Query):
+                # An engine may do the work of a statement only when its (few) rows are read.
+                result.hold()
+            return result
 
     def _dispatch(self, bound: BoundStatement, scope: StatementScope, parameters: Any) -> Result:
         if isinstance(bound, BoundSelect):
