@@ -48,7 +48,7 @@ def test_meta_columns_are_not_for_users():
     ],
 )
 def test_types_that_hudi_does_not_store_are_refused(kind):
-    with pytest.raises(SchemaError, match="column|Column"):
+    with pytest.raises(SchemaError, match=r"column|Column"):
         check_storable(pa.schema([("c", kind)]))
 
 

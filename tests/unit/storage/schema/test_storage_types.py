@@ -43,5 +43,5 @@ def test_type_that_stores_another(given, stored):
     "kind", [pa.uint64(), pa.decimal256(60, 0), pa.duration("s"), pa.time64("us"), pa.null()]
 )
 def test_type_without_counterpart_is_named(kind):
-    with pytest.raises(SchemaError, match="Column s.x"):
+    with pytest.raises(SchemaError, match=r"Column s\.x"):
         to_storage_schema(pa.schema([("s", pa.struct([("x", kind)]))]))
