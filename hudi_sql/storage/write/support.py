@@ -22,7 +22,9 @@ _KEY_GENERATORS = frozenset(
         KeyGeneratorType.AUTO_RECORD,
     }
 )
-_BUCKET_FILE_ID = re.compile(r"\d{8}-[0-9a-f-]*")
+_BUCKET_FILE_ID = re.compile(r"000\d{5}-[0-9a-f-]*")
+"""The bucket's number, in eight digits, stands for the first part of a UUID (`BucketIdentifier`). One UUID in 43 begins
+with eight digits, but bucket numbers stay small."""
 
 
 def check_table_writable(config: TableConfig, newest: CommitMetadata | None, table: str) -> None:
