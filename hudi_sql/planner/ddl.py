@@ -104,7 +104,9 @@ def _check_same(
     if properties.table_type is not None and properties.table_type is not config.table_type:
         raise _conflict("type", properties.table_type.value, config.table_type.value, name)
     if properties.merge_mode is not None and properties.merge_mode is not config.merge_mode:
-        raise _conflict("hoodie.record.merge.mode", properties.merge_mode.value, config.merge_mode.value, name)
+        raise _conflict(
+            "hoodie.record.merge.mode", properties.merge_mode.value, config.merge_mode.value, name
+        )
     if bound.schema is None:
         return
     stored_schema = table.schema

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from engine_adapters.protocol import Engine
 from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import ConflictError
 from hudi_sql.planner.changes import Counts, Outcome, decide_changes
@@ -69,14 +68,17 @@ def run_dml(
     attempt = 0
     while True:
         attempt += 1
+        scope = new_scope()
         try:
-            return _attempt(bound, new_scope(), config, attempt)
+            return _attempt(bound, scope, config, attempt)
         except ConflictError as error:
             if not can_repeat or attempt >= num_attempts:
                 raise
             _LOG.info("attempt %d of %s ends in a conflict: %s", attempt, type(bound).__name__, error)
             # Not for secrecy: writers that met once should not meet again.
             time.sleep(_FIRST_WAIT_S * 2**attempt * (0.5 + random.random()))  # noqa: S311
+        finally:
+            scope.close()
 
 
 def run_select(
@@ -136,36 +138,31 @@ def _plan(
 
 
 def _drained(plan: DmlPlan, scope: StatementScope, bound: BoundUpdate | BoundDelete | BoundMerge) -> pa.Table:
-    sql = scope.engine.render(plan.query, scope.dialect)
     tables = {bound.target.key: bound.target, **bound.tables}
-    with scope.engine.query(sql, relations=scope.relations(plan.lent, tables)) as reader:
-        return reader.read_all()
+    return scope.query(plan.query, scope.relations(plan.lent, tables)).read_all()
 
 
 def _run_returning(plan: DmlPlan, rows: pa.Table, scope: StatementScope) -> pa.Table:
     """Evaluate RETURNING over the rows that were changed."""
     source = with_alias(exp.Table(this=exp.Identifier(this=_RETURNED, quoted=True)), plan.alias)
     query = exp.Select(expressions=[item.copy() for item in plan.returning]).from_(source)
-    sql = scope.engine.render(query, scope.dialect)
-    with scope.engine.query(sql, relations={_RETURNED: rows}) as reader:
-        return reader.read_all()
+    return scope.query(query, {_RETURNED: rows}).read_all()
 
 
 def _insert(
     bound: BoundInsert, scope: StatementScope, facts: TableFacts, keys: SnapshotKeys, config: WriteConfig
 ) -> Outcome:
-    constants = _constants(bound, scope.engine, scope.dialect)
+    constants = _constants(bound, scope)
     rules = insert_rules(bound.on_conflict, facts, scope.dialect, config)
     plan = plan_query(bound.query, bound.tables, scope.schemas(bound.tables))
-    sql = scope.engine.render(plan.query, scope.dialect)
     reads_target = bound.target.key in {lent.key for lent in plan.lent}
-    reader = scope.engine.query(sql, relations=scope.relations(plan.lent, bound.tables))
+    reader = scope.query(plan.query, scope.relations(plan.lent, bound.tables))
     return plan_insert_rows(
         whole_rows(reader, bound.columns, constants, facts), rules, facts, keys, reads_target=reads_target
     )
 
 
-def _constants(bound: BoundInsert, engine: Engine, dialect: str) -> pa.Table:
+def _constants(bound: BoundInsert, scope: StatementScope) -> pa.Table:
     """Values of the PARTITION clause."""
     if not bound.static_partition:
         return pa.table({})
@@ -173,6 +170,4 @@ def _constants(bound: BoundInsert, engine: Engine, dialect: str) -> pa.Table:
         exp.Alias(this=value.copy(), alias=exp.Identifier(this=name, quoted=True))
         for name, value in bound.static_partition.items()
     ]
-    sql = engine.render(exp.Select(expressions=items), dialect)
-    with engine.query(sql, relations={}) as reader:
-        return reader.read_all()
+    return scope.query(exp.Select(expressions=items), {}).read_all()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.config.write import DuplicatePolicy, InsertOperation, WriteConfig
-from hudi_sql.planner.casting import cast_table, check_not_null
+from hudi_sql.planner.casting import cast_table, check_not_null, plain_column
 from hudi_sql.planner.changes import (
     DELETED_FLAG,
     Counts,
@@ -103,14 +103,15 @@ def whole_rows(
 ) -> Iterator[pa.Table]:
     """Query rows as rows of the table: columns by position, constants, NULL for the rest; exact types."""
     schema = facts.schema
+    fixed = {name: plain_column(constants[name]).combine_chunks() for name in constants.column_names}
     for batch in reader:
         given = dict(zip(columns, batch.columns, strict=True))
         arrays = []
         for field in schema:
             if field.name in given:
                 arrays.append(pa.chunked_array([given[field.name]]))
-            elif field.name in constants.column_names:
-                value = constants[field.name].combine_chunks()
+            elif field.name in fixed:
+                value = fixed[field.name]
                 arrays.append(
                     pa.chunked_array([value.take(pa.array(np.zeros(batch.num_rows, dtype=np.int64)))])
                 )

@@ -133,9 +133,7 @@ def to_predicate(
     return parts[0] if len(parts) == 1 else And(parts=tuple(parts))
 
 
-def _translate(
-    tree: exp.Expr, resolve: Resolve, schema: pa.Schema, with_null: bool
-) -> Predicate | None:
+def _translate(tree: exp.Expr, resolve: Resolve, schema: pa.Schema, with_null: bool) -> Predicate | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return to_predicate(conjuncts(tree), resolve, schema, with_null=with_null)

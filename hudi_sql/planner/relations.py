@@ -38,8 +38,10 @@ class PositionsRelation:
     def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
         """Stream the rows for which the predicate is true."""
         wanted = list(self._schema.names if columns is None else columns)
-        if predicate is not None and any(name in str(predicate) for name in _PLACES):
-            # Storage numbers rows; a filter on the numbers is applied to what it gave.
+        text = "" if predicate is None else str(predicate)
+        is_constant = predicate is not None and not any(name in text for name in self._schema.names)
+        if is_constant or any(name in text for name in _PLACES):
+            # Storage numbers rows; a filter on the numbers, or on nothing, is applied to what it gave.
             reader = self._snapshot.scan_positions(self._columns, slices=self._slices)
             return ds.Scanner.from_batches(reader, columns=wanted, filter=predicate).to_reader()
         own = [name for name in wanted if name not in _PLACES]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqlglot import exp
+
 from engine_adapters.protocol import Engine, Relation
 from hudi_sql.planner.model import LentTable, TableFacts
 from hudi_sql.planner.relations import relation_of
@@ -45,6 +47,18 @@ class StatementScope:
         self._open_table = open_table
         self._tables: dict[str, HudiTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
+        self._readers: list[pa.RecordBatchReader] = []
+
+    def query(self, tree: exp.Expression, relations: Mapping[str, Any]) -> pa.RecordBatchReader:
+        """Run a query; `close` ends its rows if nobody has read them to the end."""
+        reader = self.engine.query(self.engine.render(tree, self.dialect), relations=relations)
+        self._readers.append(reader)
+        return reader
+
+    def close(self) -> None:
+        """End what is still being read: an engine with open rows takes no other query."""
+        while self._readers:
+            self._readers.pop().close()
 
     def table(self, name: TableName) -> HudiTable:
         """The table of a name, opened once in a statement."""
