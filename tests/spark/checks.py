@@ -29,7 +29,7 @@ def assert_same_everywhere(
     expected: pa.Table,
     *,
     second_reader: bool = False,
-    metadata_table: bool = True,
+    validate: bool = True,
 ) -> None:
     """Our rows, Spark's rows (metadata table on and off) and, where it can, hudi-rs's are the expected ones."""
     columns = expected.column_names
@@ -38,7 +38,7 @@ def assert_same_everywhere(
     for metadata in (True, False):
         theirs = spark.table(path, scratch, metadata=metadata)
         assert differences(ours, theirs, META + columns) == [], f"Spark with the metadata table {metadata}"
-    if metadata_table:
+    if validate:
         report = spark.validate(path)
         assert problems(report) == []
         assert any(check["result"] == "ok" for check in report["checks"]), "nothing was validated"
@@ -52,4 +52,4 @@ def pending(path: Path) -> list[str]:
     timeline = path / ".hoodie" / "timeline"
     names = [entry.name for entry in timeline.iterdir() if entry.is_file() and not entry.name.startswith(".")]
     done = {name.split("_")[0] for name in names if "_" in name}
-    return sorted({name.split(".")[0] for name in names} - done - {name for name in names if "_" in name})
+    return sorted({name.split(".")[0] for name in names if "_" not in name} - done)

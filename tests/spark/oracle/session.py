@@ -24,8 +24,11 @@ def start(jar, memory="3g"):
         "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": "1",
+        # Compiling code for tiny queries costs more than running them.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # A busy machine may stall for minutes; a local session that misses heartbeats ends itself.
         "spark.executor.heartbeatInterval": "600s",
         "spark.network.timeout": "3600s",
