@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from hudi_sql.config.write import WriteConfig
+from hudi_sql.errors import HudiSqlError
 from hudi_sql.storage.file_system_view import StoreLister
 from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.fs.uri import open_store
@@ -163,7 +165,9 @@ class HudiTable:
         try:
             return run_commit(self._store, self._config, snapshot, changes, config or WriteConfig())
         finally:
-            self.refresh()
+            # What the commit said must not be hidden by an error of reading the table again.
+            with contextlib.suppress(HudiSqlError):
+                self.refresh()
 
     def _load(self, as_of: str | None) -> Snapshot:
         timeline = load_timeline(self._store, self._config)
