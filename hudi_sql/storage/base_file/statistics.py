@@ -54,7 +54,8 @@ def footer_ranges(
 ) -> list[ColumnRange]:
     """Ranges of some columns over a whole file, as Hudi computes them from the footer.
 
-    Columns that the file lacks, or has no statistics of, are left out; so are all of a file without row groups. A column of nothing but NULLs has the
+    Columns that the file lacks, or has no statistics of, are left out; so are all of a file without row
+    groups. A column of nothing but NULLs has the
     bounds that Hudi gives it: zero for numbers, dates and times, `false`, and none for text, bytes and decimals;
     its counts say what it is. NaN is no bound; a column of nothing but NaN has none.
     """

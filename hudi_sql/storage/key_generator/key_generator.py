@@ -203,7 +203,8 @@ class KeyGenerator:
         distinct = values.dictionary
         if pa.types.is_timestamp(distinct.type):
             # Spark SQL writes timestamps so, and escapes them whatever the table says.
-            text = pc.strftime(distinct.cast(pa.timestamp("s"), safe=False), "%Y-%m-%d %H:%M:%S")
+            seconds = pc.floor_temporal(distinct, unit="second").cast(pa.timestamp("s"))
+            text = pc.strftime(seconds, "%Y-%m-%d %H:%M:%S")
             text = escape_path_values(text)
         else:
             text = java_text(distinct)

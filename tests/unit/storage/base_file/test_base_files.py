@@ -133,8 +133,8 @@ def test_null_in_a_required_column_is_refused(store):
     schema = with_meta_columns(pa.schema([pa.field("id", pa.string(), nullable=False)]))
     writer = BaseFileWriter(store, NAME, schema, table_name="t")
     batch = with_meta(pa.record_batch([pa.array(["1", None])], ["id"]))
+    writer.write(batch)
     with pytest.raises(SchemaError):
-        writer.write(batch)
         writer.close()
     writer.abandon()
 
