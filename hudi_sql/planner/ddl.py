@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_sql.catalog.base import Catalog, TableEntry
-from hudi_sql.config.write import WriteConfig, known_setting_names
+from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import BindError, ConfigError, TableExistsError, TableNotFoundError
 from hudi_sql.sql.model import BoundCreateTable, BoundDropTable, TableName
 from hudi_sql.sql.properties import NormalisedProperties, normalise_table_properties
 from hudi_sql.storage.fs.uri import open_store
-from hudi_sql.storage.properties.kinds import MergeMode, TableType
+from hudi_sql.storage.properties.kinds import TableType
 from hudi_sql.storage.table import HudiTable
 
 __all__ = ["CreateContext", "run_create", "run_drop"]

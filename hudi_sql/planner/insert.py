@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
@@ -99,7 +99,7 @@ def insert_rules(
 
 
 def whole_rows(
-    reader: pa.RecordBatchReader, columns: tuple[str, ...], constants: pa.Table, facts: TableFacts
+    reader: Iterable[pa.RecordBatch], columns: tuple[str, ...], constants: pa.Table, facts: TableFacts
 ) -> Iterator[pa.Table]:
     """Query rows as rows of the table: columns by position, constants, NULL for the rest; exact types."""
     schema = facts.schema

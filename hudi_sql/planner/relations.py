@@ -38,6 +38,7 @@ class PositionsRelation:
     def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
         """Stream the rows for which the predicate is true."""
         wanted = list(self._schema.names if columns is None else columns)
+        predicate = _expression(predicate)
         text = "" if predicate is None else str(predicate)
         is_constant = predicate is not None and not any(name in text for name in self._schema.names)
         if is_constant or any(name in text for name in _PLACES):
@@ -50,8 +51,21 @@ class PositionsRelation:
         return pa.RecordBatchReader.from_batches(schema, (batch.select(wanted) for batch in reader))
 
 
+class _Rows(SnapshotRelation):
+    """A snapshot for reading."""
+
+    def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
+        """Stream some columns of the rows of which the predicate is true."""
+        return super().scan(columns, _expression(predicate))
+
+
+def _expression(predicate: pc.Expression | pa.Scalar | None) -> pc.Expression | None:
+    """DataFusion pushes a condition that it found to be constant as a bare value."""
+    return pc.scalar(predicate.as_py()) if isinstance(predicate, pa.Scalar) else predicate
+
+
 def relation_of(table: LentTable, snapshot: Snapshot) -> SnapshotRelation | PositionsRelation:
     """The relation that a plan asks for."""
     if table.slices is not None:
         return PositionsRelation(snapshot, table.slices, table.columns or ())
-    return SnapshotRelation(snapshot, snapshot.slices(table.predicate))
+    return _Rows(snapshot, snapshot.slices(table.predicate))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-
 from sqlglot import exp
 
 from engine_adapters.protocol import Engine, Relation
@@ -18,9 +17,41 @@ from hudi_sql.storage.properties.table_config import TableConfig
 from hudi_sql.storage.read.snapshot import Snapshot
 from hudi_sql.storage.table import HudiTable
 
-__all__ = ["StatementScope", "table_facts"]
+__all__ = ["OpenRows", "StatementScope", "table_facts"]
 
 _GLOBAL_INDEX = "record_index"
+
+
+class OpenRows:
+    """Rows of a query that end for the engine once closed, whoever still holds this object (a traceback may)."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader: pa.RecordBatchReader | None = reader
+
+    def __iter__(self) -> OpenRows:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._reader is None:
+            raise StopIteration
+        try:
+            return self._reader.read_next_batch()
+        except StopIteration:
+            self.close()
+            raise
+
+    def read_all(self) -> pa.Table:
+        """Drain what is left."""
+        reader, self._reader = self._reader, None
+        assert reader is not None
+        with reader:
+            return reader.read_all()
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
 
 
 class StatementScope:
@@ -47,18 +78,18 @@ class StatementScope:
         self._open_table = open_table
         self._tables: dict[str, HudiTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._readers: list[pa.RecordBatchReader] = []
+        self._rows: list[OpenRows] = []
 
-    def query(self, tree: exp.Expression, relations: Mapping[str, Any]) -> pa.RecordBatchReader:
+    def query(self, tree: exp.Expression, relations: Mapping[str, Any]) -> OpenRows:
         """Run a query; `close` ends its rows if nobody has read them to the end."""
-        reader = self.engine.query(self.engine.render(tree, self.dialect), relations=relations)
-        self._readers.append(reader)
-        return reader
+        rows = OpenRows(self.engine.query(self.engine.render(tree, self.dialect), relations=relations))
+        self._rows.append(rows)
+        return rows
 
     def close(self) -> None:
         """End what is still being read: an engine with open rows takes no other query."""
-        while self._readers:
-            self._readers.pop().close()
+        while self._rows:
+            self._rows.pop().close()
 
     def table(self, name: TableName) -> HudiTable:
         """The table of a name, opened once in a statement."""
