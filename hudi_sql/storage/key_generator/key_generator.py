@@ -116,10 +116,17 @@ class KeyGenerator:
 
         Raises:
             NullKeyError: A key is NULL or empty, or all its parts are NULL.
-            UnsupportedTableError: The table's generator is not known here.
+            UnsupportedTableError: The table's generator is not known here, or a stored key is needed to know it.
         """
         self.check_writable()
         assert self.record_key_fields, "generated keys are made by the writer"
+        if self.needs_stored_key:
+            raise UnsupportedTableError(
+                "Releases of Hudi differ in the keys of this table, and no stored key was looked at",
+                property="hoodie.table.keygenerator.type",
+                value=self.kind.value,
+                hint="Take the generator of the table's snapshot.",
+            )
         columns = [_column(batch, field) for field in self.record_key_fields]
         texts = [java_text(column) for column in columns]
         if not self.is_prefixed:

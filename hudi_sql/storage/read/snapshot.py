@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.errors import BindError
+from hudi_sql.storage.base_file.reader import open_base_file
 from hudi_sql.storage.file_system_view import FileSystemView
 from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.key_generator.key_generator import KeyGenerator
-from hudi_sql.storage.model.files import FileSlice, PartitionPath
+from hudi_sql.storage.model.files import BaseFile, FileSlice, PartitionPath
 from hudi_sql.storage.model.protocols import FileLister, FileStatistics
 from hudi_sql.storage.properties.table_config import TableConfig
 from hudi_sql.storage.read.predicate import Predicate, referenced_columns
@@ -23,6 +25,8 @@ from hudi_sql.storage.schema.meta_columns import with_meta_columns
 from hudi_sql.storage.timeline.timeline import Timeline
 
 __all__ = ["Snapshot", "SnapshotRelation"]
+
+_KEY = "_hoodie_record_key"
 
 
 class Snapshot:
@@ -109,8 +113,17 @@ class Snapshot:
 
     @cached_property
     def key_generator(self) -> KeyGenerator:
-        """How the table's keys and partition paths are made."""
-        return KeyGenerator.for_table(self.config, self._schema.arrow)
+        """How the table's keys and partition paths are made.
+
+        For some tables below version 9 that shows in the stored keys only: then a file is looked into.
+        """
+        generator = KeyGenerator.for_table(self.config, self._schema.arrow)
+        if not generator.needs_stored_key:
+            return generator
+        for base in self.view.latest_base_files():
+            if (key := _any_key(self.store, base)) is not None:
+                return KeyGenerator.for_table(self.config, self._schema.arrow, stored_key=key)
+        return replace(generator, needs_stored_key=False)  # without rows, there is nothing to agree with
 
     @cached_property
     def partitions(self) -> tuple[PartitionPath, ...]:
@@ -239,6 +252,18 @@ class SnapshotRelation:
     def scan(self, columns: Sequence[str] | None, predicate: pc.Expression | None) -> pa.RecordBatchReader:
         """Stream some columns of the rows of which the predicate is true."""
         return self._snapshot.scan(columns, predicate, slices=self._slices)
+
+
+def _any_key(store: Store, base: BaseFile) -> str | None:
+    with open_base_file(store, base) as reader:
+        if reader.key_range is not None:
+            return reader.key_range[0]
+        key = with_meta_columns(pa.schema([])).field(_KEY)
+        for batch in reader.batches([_KEY], target_schema=pa.schema([key])):
+            stored = batch.column(0).drop_null()
+            if len(stored):
+                return str(stored[0])
+    return None
 
 
 def _is_gone(item: FileSlice, names: set[tuple[str, str]]) -> bool:

@@ -101,6 +101,8 @@ def test_complex_key_of_one_field_follows_what_the_table_holds():
     for version in ("6", "8"):
         open_ = generator(batch.schema, "p", version=version, **complex_)
         assert open_.needs_stored_key
+        with pytest.raises(UnsupportedTableError):
+            open_.record_keys(batch)
         plain = generator(batch.schema, "p", version=version, stored_key="3", **complex_)
         named = generator(batch.schema, "p", version=version, stored_key="p:3", **complex_)
         assert not plain.needs_stored_key

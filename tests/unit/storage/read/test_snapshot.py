@@ -18,6 +18,7 @@ from hudi_sql.errors import (
     UnsupportedTableError,
 )
 from hudi_sql.storage.avro.payloads import encode_commit_metadata
+from hudi_sql.storage.base_file.writer import BaseFileWriter
 from hudi_sql.storage.file_system_view import StoreLister
 from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.model.commit import CommitMetadata, OperationType
@@ -28,7 +29,7 @@ from hudi_sql.storage.read.snapshot import Snapshot, SnapshotRelation
 from hudi_sql.storage.schema.avro_arrow import avro_schema_from_arrow, list_of
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 from hudi_sql.storage.timeline.timeline import load_timeline
-from tests.unit.storage.base_file.files import write, write_foreign
+from tests.unit.storage.base_file.files import NAME, with_meta, write, write_foreign
 
 INSTANT = "20240101000000000"
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.float64()), ("day", pa.date32())])
@@ -313,6 +314,25 @@ def test_slices_with_logs_are_refused_when_read(table):
         with pytest.raises(UnsupportedTableError) as caught:
             read()
         assert caught.value.value == "MERGE_ON_READ"
+
+
+@pytest.mark.parametrize("has_footer", [True, False])
+@pytest.mark.parametrize("prefix", ["", "id:"])
+def test_complex_keys_of_one_field_follow_the_stored_ones(tmp_path, prefix, has_footer):
+    table = Table(str(tmp_path), **{"hoodie.table.version": "8", "hoodie.table.keygenerator.type": "COMPLEX"})
+    table.commit()
+    batch = rows(7, 8)
+    assert table.snapshot().key_generator.record_keys(batch).to_pylist() == ["id:7"]
+    table.partition("")
+    stored = with_meta(batch)
+    stored = stored.set_column(2, META_COLUMNS[2], pa.array([f"{prefix}7"]))
+    if has_footer:
+        writer = BaseFileWriter(table.store, NAME, stored.schema, table_name="t")
+        writer.write(stored)
+        writer.close()
+    else:
+        write_foreign(table.store, pa.Table.from_batches([stored]))
+    assert table.snapshot().key_generator.record_keys(batch).to_pylist() == [f"{prefix}7"]
 
 
 def test_unknown_column_is_named(table):
