@@ -28,6 +28,10 @@ class PublishingBuffer(BytesIO):
             super().close()
             self._publish(data)
 
+    def __del__(self) -> None:
+        """Let go of a file that nobody closed: whoever began it failed, and may have cleaned up already."""
+        super().close()
+
 
 class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow is not typed
     """Reading side of a store as pyarrow sees it. Paths are those of the store."""

@@ -305,6 +305,10 @@ class _PartWriter(io.RawIOBase):
             with self._store._errors(self._path):  # noqa: SLF001  # a part of the store
                 self._writer.close()
 
+    def __del__(self) -> None:
+        """Let go of an upload that nobody closed: an object must not appear after its writer failed."""
+        super().close()
+
 
 def _backend(scheme: str, bucket: str, options: StorageOptions) -> Any:
     renamed = options.renamed(scheme)

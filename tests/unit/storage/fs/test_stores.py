@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
 import time
@@ -300,3 +301,12 @@ def test_a_file_in_the_way_is_a_storage_error(tmp_path):
     Path(tmp_path / "a").write_bytes(b"")
     with pytest.raises(StorageError):
         LocalStore(str(tmp_path)).put("a/b", b"1")
+
+
+def test_a_file_that_nobody_closed_does_not_appear_later():
+    memory = MemoryStore(f"t{uuid.uuid4().hex}")
+    sink = memory.open_output("a")
+    sink.write(b"half")
+    del sink
+    gc.collect()
+    assert not memory.exists("a")
