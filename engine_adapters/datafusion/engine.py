@@ -117,7 +117,9 @@ class DataFusionEngine:
         return self.query(sql, relations=relations, parameters=parameters)
 
     def register(self, name: str, data: Any) -> None:
-        """Keep a user's object under a name. A one-shot reader is read here, once."""
+        """Keep a user's object under a name, instead of one registered before. A one-shot reader is read here, once."""
+        if name in self._registered:
+            self.unregister(name)
         try:
             self._context.register_table(name, _as_dataset(data))
         except Exception as error:

@@ -176,6 +176,10 @@ def check_registered_objects_are_sources(engine: Engine) -> None:
     engine.describe("SELECT * FROM kept", relations={})
     got = engine.query("SELECT id FROM kept ORDER BY id", relations={}).read_all()
     assert got.column(0).to_pylist() == [1, 2, 3]
+    engine.register("kept", ALL_TYPES.slice(0, 1).select(["id"]))
+    assert engine.query("SELECT id FROM kept", relations={}).read_all().num_rows == 1, (
+        "the newer object counts"
+    )
     engine.unregister("kept")
     assert not engine.has_relation(["kept"])
 

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured side by side in one run. `HUDI_SQL_PERF=full` runs them at full size."""
