@@ -94,7 +94,9 @@ class Runner:
         text = self.fill(text)
         file = re.search(r"from text\.`([^`]+)`", text)
         if file:
-            rows = [[line] for line in Path(file.group(1)).read_text().splitlines() if _keeps(text, line)]
+            path = Path(file.group(1))
+            lines = path.read_text().splitlines() if path.exists() else []
+            rows = [[line] for line in lines if _keeps(text, line)]
         else:
             table = self.session.sql(text).to_arrow_table()
             columns = [[cell(value, column.type) for value in column.to_pylist()] for column in table.columns]
