@@ -86,7 +86,7 @@ class BaseFileWriter:
         self._num_rows += batch.num_rows
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
-        self._pending_bytes += batch.get_total_buffer_size() if batch.num_rows < 64 else batch.nbytes
+        self._pending_bytes += batch.nbytes
         if (
             self._pending_bytes >= self._settings.block_size_bytes
             or self._pending_rows >= _MOST_ROWS_OF_GROUP

@@ -53,7 +53,9 @@ def stream_in_order(sources: Sequence[BatchSource], threads: int) -> Iterator[pa
     finally:
         stop.set()
         for worker in workers:
-            worker.join()
+            # The garbage collector may close an abandoned stream on any thread, one of its own included.
+            if worker is not threading.current_thread():
+                worker.join()
 
 
 def _start(source: BatchSource, feed: _Feed, stop: threading.Event) -> threading.Thread:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 import time
 
@@ -67,6 +69,22 @@ def test_error_comes_at_its_place(threads):
     assert values([next(stream), next(stream)]) == [1, 2]
     with pytest.raises(ValueError, match="broken"):
         next(stream)
+
+
+def test_stream_that_is_kept_unread_does_not_keep_the_interpreter():
+    script = """if True:
+        import pyarrow as pa
+        from hudi_sql.storage.read.streaming import stream_in_order
+
+        def read():
+            while True:
+                yield pa.record_batch([[1]], ["v"])
+
+        reader = pa.RecordBatchReader.from_batches(next(read()).schema, stream_in_order([read] * 4, 4))
+        reader.read_next_batch()
+        reader.close()
+    """
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_closing_stops_the_threads_and_closes_the_sources():
