@@ -87,8 +87,29 @@ def can_adapt(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def same_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two types agree in everything, names of nested fields included."""
+    """Whether two types agree in everything, names of nested fields included.
+
+    What the entries of a map are called does not count: pyarrow reads the column's own name for it.
+    """
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        pairs = [(one.key_field, other.key_field), (one.item_field, other.item_field)]
+        return all(a.nullable == b.nullable and same_type(a.type, b.type) for a, b in pairs)
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return _same_fields(one, other)
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return _same_field(one.value_field, other.value_field)
     return bool(one.equals(other, check_metadata=True))
+
+
+def _same_fields(one: pa.StructType, other: pa.StructType) -> bool:
+    if one.num_fields != other.num_fields:
+        return False
+    return all(_same_field(one.field(index), other.field(index)) for index in range(one.num_fields))
+
+
+def _same_field(one: pa.Field, other: pa.Field) -> bool:
+    is_alike = one.name == other.name and one.nullable == other.nullable
+    return is_alike and same_type(one.type, other.type)
 
 
 def _can_adapt_flat(source: pa.DataType, target: pa.DataType) -> bool:

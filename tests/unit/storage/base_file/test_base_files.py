@@ -15,6 +15,7 @@ from hudi_sql.storage.bloom import parse_bloom_filter
 from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.model.files import parse_file
 from hudi_sql.storage.schema.avro_arrow import list_of
+from hudi_sql.storage.schema.evolution import same_type
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS, with_meta_columns
 from tests.golden_tables import unpack
 from tests.unit.storage.base_file.files import (
@@ -47,6 +48,13 @@ def test_all_types_and_nulls_come_back_over_several_row_groups(store):
     assert read(store, base, with_meta_columns(ALL_TYPES)).equals(table)
     assert (written.num_rows, written.metadata.num_row_groups) == (13, 3)
     assert store.info(base.path).size_bytes == written.size_bytes
+
+
+def test_types_of_a_file_of_ours_are_those_of_the_table(store):
+    base, _ = write(store, [all_types_rows(0, 4)])
+    with open_base_file(store, base) as reader:
+        for field in ALL_TYPES:
+            assert same_type(reader.schema.field(field.name).type, field.type), field.name
 
 
 def test_duckdb_reads_what_was_written(tmp_path):

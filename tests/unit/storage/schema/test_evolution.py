@@ -1,11 +1,12 @@
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_sql.errors import SchemaError
 from hudi_sql.storage.schema.avro_arrow import list_of
-from hudi_sql.storage.schema.evolution import adapt_array, adapt_batch, can_adapt
+from hudi_sql.storage.schema.evolution import adapt_array, adapt_batch, can_adapt, same_type
 
 
 def adapted(values, source, target):
@@ -136,3 +137,20 @@ def test_nested_types_are_adapted_at_every_level_also_in_slices(start):
 def test_dictionaries_are_decoded():
     values = pa.array([1, None, 1], pa.int32()).dictionary_encode()
     assert adapt_array(values, pa.string(), "c").to_pylist() == ["1", None, "1"]
+
+
+def test_same_type_minds_every_name_but_that_of_map_entries():
+    entries = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.int32())])
+    mine = pa.map_(pa.string(), pa.int32())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"m": pa.array([], mine)}), sink, store_schema=False)
+    theirs = pq.read_schema(pa.BufferReader(sink.getvalue())).field("m").type
+    assert str(theirs) != str(mine)
+    assert same_type(mine, theirs)
+    assert not same_type(mine, pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)))
+    assert not same_type(mine, pa.map_(pa.string(), pa.int64()))
+    assert not same_type(list_of(pa.int32()), pa.list_(pa.field("array", pa.int32())))
+    assert not same_type(list_of(pa.int32()), list_of(pa.int32(), nullable=False))
+    assert not same_type(list_of(list_of(pa.int32())), list_of(pa.list_(pa.int32())))
+    assert not same_type(entries, pa.struct([("value", pa.int32())]))
+    assert same_type(pa.struct([("m", mine)]), pa.struct([("m", theirs)]))
