@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from hudi_sql.storage.model.statistics import ColumnRange
 from hudi_sql.storage.properties.index_definitions import load_index_definitions
 from hudi_sql.storage.properties.table_config import TableConfig
 from hudi_sql.storage.read.snapshot import Snapshot
-from hudi_sql.storage.timeline.timeline import load_timeline
+from hudi_sql.storage.timeline.timeline import Timeline, load_timeline
 from hudi_sql.storage.write.cow import WrittenFile
 
 __all__ = ["MetadataTableWriter"]
@@ -39,6 +40,7 @@ class MetadataTableWriter:
         self._snapshot = snapshot
         self._table = table
         self._columns = table.indexed_columns() if table is not None else ()
+        self._written: Sequence[WrittenFile] = ()
         self._changes: MetadataChanges | None = None
 
     @classmethod
@@ -76,10 +78,11 @@ class MetadataTableWriter:
                 ranges[stat.partition, name] = footer_ranges(
                     file.footer.metadata, self._snapshot.schema, self._columns
                 )
+        self._written = written
         self._changes = MetadataChanges(
             files=files,
             ranges=ranges,
-            partition_ranges=self._partition_ranges(written, ranges),
+            partition_ranges=self._partition_ranges(self._snapshot, self._table, written, ranges),
             indexed=_indexed(written),
             unindexed=_flat([keys for file in written for keys in file.deleted_keys]),
         )
@@ -91,10 +94,11 @@ class MetadataTableWriter:
             return None
         assert self._changes is not None, "prepare was not called"
         # Under the lock: other writers may have added file groups or instants since.
-        files = MetadataFiles.open(self._store, load_timeline(self._store, self._config))
+        timeline = load_timeline(self._store, self._config)
+        files = MetadataFiles.open(self._store, timeline)
         return write_metadata(
             files,
-            self._changes,
+            self._caught_up(self._changes, timeline),
             instant,
             partitions=self._config.metadata_partitions,
             zone=self._config.timeline_zone,
@@ -110,10 +114,30 @@ class MetadataTableWriter:
         if self._table is not None:
             roll_back_metadata(self._store, instant, rollback, zone=self._config.timeline_zone)
 
+    def _caught_up(self, changes: MetadataChanges, timeline: Timeline) -> MetadataChanges:
+        """The changes on top of what others committed since the snapshot.
+
+        Ranges of a partition stand for all its files: without those of an append that ran at once, readers would
+        skip the partition where that has rows for them.
+        """
+        if (
+            timeline.completed_writes == self._snapshot.timeline.completed_writes
+            or not changes.partition_ranges
+        ):
+            return changes
+        table = MetadataTable.open(self._store, self._config, timeline)
+        assert table is not None
+        now = Snapshot.load(self._store, self._config, timeline, lister=table, statistics=table)
+        return replace(
+            changes, partition_ranges=self._partition_ranges(now, table, self._written, changes.ranges)
+        )
+
     def _partition_ranges(
         self,
+        snapshot: Snapshot,
+        table: MetadataTable,
         written: Sequence[WrittenFile],
-        ranges: dict[tuple[PartitionPath, str], list[ColumnRange]],
+        ranges: Mapping[tuple[PartitionPath, str], Sequence[ColumnRange]],
     ) -> dict[PartitionPath, list[ColumnRange]]:
         """Ranges over all files that are current after the commit, of each partition that it touched."""
         if "partition_stats" not in self._config.metadata_partitions or not self._columns:
@@ -123,20 +147,21 @@ class MetadataTableWriter:
         for partition in sorted({file.stat.partition for file in written}):
             others = [
                 piece.base_file
-                for piece in self._snapshot.slices_of_partition(partition)
+                for piece in snapshot.slices_of_partition(partition)
                 if (partition, piece.file_id) not in replaced and piece.base_file is not None
             ]
             parts = [item for (where, _), items in ranges.items() if where == partition for item in items]
-            parts += self._ranges_of(partition, others)
+            parts += self._ranges_of(table, partition, others)
             found[partition] = _combined(parts, self._columns)
         return found
 
-    def _ranges_of(self, partition: PartitionPath, files: Sequence[BaseFile]) -> list[ColumnRange]:
+    def _ranges_of(
+        self, metadata: MetadataTable, partition: PartitionPath, files: Sequence[BaseFile]
+    ) -> list[ColumnRange]:
         """Ranges of files that the commit left alone: from the statistics, else from their footers."""
         if not files:
             return []
-        assert self._table is not None
-        table = self._table.column_ranges(self._columns, [partition])
+        table = metadata.column_ranges(self._columns, [partition])
         known = set(table["file_name"].to_pylist()) if table is not None else set()
         found: list[ColumnRange] = []
         if table is not None:
