@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from hudi_sql.errors import ConstraintError, SchemaError
 
-__all__ = ["cast_column", "cast_table", "check_not_null"]
+__all__ = ["cast_column", "cast_table", "check_not_null", "plain_column"]
 
 
 def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.ChunkedArray:

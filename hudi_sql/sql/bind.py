@@ -34,8 +34,8 @@ def bind(parsed: Parsed, context: BindContext) -> BoundStatement:
         bound = _set(tree, text, context)
     elif isinstance(tree, exp.Create) and is_hudi_create(tree):
         bound = bind_create(tree, text, context.dialect)
-    elif isinstance(tree, exp.Drop) and _is_hudi(tree.this, context):
-        bound = bind_drop(tree, text)
+    elif isinstance(tree, exp.Drop) and (table := _dropped(tree)) is not None and _is_hudi(table, context):
+        bound = bind_drop(tree, table, text)
     elif isinstance(tree, exp.Insert):
         bound = bind_insert(tree, text, context)
     elif isinstance(tree, exp.Update):
@@ -70,6 +70,12 @@ def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatem
             part=word,
         )
     return BoundPassThrough(text=text, rendered=tree if context.dialect == "spark" else None)
+
+
+def _dropped(tree: exp.Drop) -> exp.Expression | None:
+    """The table of DROP TABLE; None where it is another kind, or several."""
+    tables = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
+    return tables[0] if len(tables) == 1 and str(tree.args.get("kind")).upper() == "TABLE" else None
 
 
 def _is_hudi(node: exp.Expression, context: BindContext) -> bool:

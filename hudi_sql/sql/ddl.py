@@ -76,11 +76,12 @@ def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
     )
 
 
-def bind_drop(tree: exp.Drop, text: str) -> BoundDropTable:
+def bind_drop(tree: exp.Drop, table: exp.Expression, text: str) -> BoundDropTable:
     """Bind DROP TABLE of a Hudi table."""
+    assert isinstance(table, exp.Table)
     return BoundDropTable(
         text=text,
-        name=table_name(tree.this),
+        name=table_name(table),
         if_exists=bool(tree.args.get("exists")),
         purge=bool(tree.args.get("purge")) or text.rstrip(" ;\n").lower().endswith(" purge"),
     )
