@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from engine_adapters.protocol import Relation
+from engine_adapters.protocol import EngineQueryError, Relation
 
-__all__ = ["LentDataset", "LentErrors"]
+__all__ = ["LentDataset", "LentErrors", "floating_columns"]
 
 
 class LentErrors:
@@ -61,6 +63,10 @@ class LentDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow is untyp
         self, columns: list[str] | None, predicate: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
         try:
+            floats = floating_columns(predicate, self._relation.schema)
+            if floats:
+                yield from self._nan_aware(columns, predicate, floats)
+                return
             reader = self._relation.scan(columns, predicate)
             with reader:
                 for batch in reader:
@@ -70,6 +76,62 @@ class LentDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow is untyp
         except BaseException as error:
             self._errors.remember(error)
             raise
+
+    def _nan_aware(
+        self, columns: list[str] | None, predicate: pc.Expression | None, floats: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Filter here, with NaN as the greatest number: so it is for the engines, and not for Arrow."""
+        names = list(self._relation.schema.names) if columns is None else columns
+        with self._relation.scan(
+            None if columns is None else _with_used(columns, predicate, self._relation), None
+        ) as reader:
+            for batch in reader:
+                ordered = pa.table(batch)
+                for name in floats:
+                    index = ordered.schema.get_field_index(name)
+                    column = ordered.column(index)
+                    greatest = pc.if_else(pc.is_nan(column), pa.scalar(float("inf"), column.type), column)
+                    ordered = ordered.set_column(index, name, greatest)
+                numbered = ordered.append_column(_ROW, pa.array(np.arange(batch.num_rows)))
+                kept = numbered.filter(predicate).column(_ROW).combine_chunks()
+                if len(kept):
+                    yield batch.take(kept).select(names)
+
+
+_ROW = "__lent_row"
+_EXTREME = re.compile(r"(?<![\w\"])-?(?:nan|inf)(?![\w\"])")
+
+
+def floating_columns(predicate: pc.Expression | None, schema: pa.Schema) -> list[str]:
+    """Floating columns of a relation that a filter is about.
+
+    Raises:
+        EngineQueryError: The filter compares one with NaN or infinity, for which Arrow has no total order.
+    """
+    if predicate is None:
+        return []
+    text = str(predicate)
+    found = [
+        field.name for field in schema if pa.types.is_floating(field.type) and _mentions(text, field.name)
+    ]
+    if found and _EXTREME.search(text):
+        raise EngineQueryError(
+            f"A filter compares {', '.join(found)} with NaN or infinity, which cannot be done while the table is read: "
+            f"write isnan({found[0]}), or put the comparison into an outer query over a materialised one",
+            at_bind=True,
+        )
+    return found
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def _with_used(columns: Sequence[str], predicate: pc.Expression | None, relation: Relation) -> list[str]:
+    """The wanted columns and those that the filter needs."""
+    text = str(predicate)
+    used = [name for name in relation.schema.names if name not in columns and _mentions(text, name)]
+    return [*columns, *used]
 
 
 class _LentFragment:

@@ -96,6 +96,10 @@ def check_filters_are_exact(engine: Engine) -> None:
         "i = 1 OR s = ''": [1, 2],
         "NOT b": [2],
         "d < 0.5": [2],
+        "f > 1": [1, 2],  # NaN is the greatest number
+        "f <= 1.5": [1],
+        "NOT (f > 2) AND l IS NOT NULL": [1],
+        "f BETWEEN 1 AND 2 OR f IS NULL": [1, 3],
         "dec = 123.45": [1],
         "day < DATE '1970-01-01'": [1],
         "ntz < TIMESTAMP '1970-01-01 00:00:00'": [2],
