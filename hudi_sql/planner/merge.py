@@ -364,12 +364,12 @@ def _is_null(tree: exp.Expression) -> exp.Expression:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _is_same_kind(left: pa.DataType, right: pa.DataType) -> bool:
     both_int = pa.types.is_integer(left) and pa.types.is_integer(right)
-    return bool(left == right) or both_int or (_is_text(left) and _is_text(right))
+    return bool(left == right) or bool(both_int) or (_is_text(left) and _is_text(right))
 
 
 def _is_comparable(left: pa.DataType, right: pa.DataType) -> bool:

@@ -31,7 +31,7 @@ def bind(parsed: Parsed, context: BindContext) -> BoundStatement:
     tree, text = parsed.tree, parsed.text
     bound: BoundStatement | None = None
     if isinstance(tree, exp.Set):
-        bound = _set(tree, text, context)
+        bound = _set(text, context)
     elif isinstance(tree, exp.Create) and is_hudi_create(tree):
         bound = bind_create(tree, text, context.dialect)
     elif isinstance(tree, exp.Drop) and (table := _dropped(tree)) is not None and _is_hudi(table, context):
@@ -51,18 +51,18 @@ def bind(parsed: Parsed, context: BindContext) -> BoundStatement:
 
 def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatement:
     if isinstance(tree, exp.Command):
-        word = tree.name.upper() or text.split()[0].upper()
+        word = tree.name.upper() or text.split(maxsplit=1)[0].upper()
         if context.dialect == "spark" or word == "CALL" or " using hudi" in f" {text.lower()}":
             raise UnsupportedStatementError(
                 f"{word} is not supported", hint="See the list of statements in the reference.", part=word
             )
         return BoundPassThrough(text=text)
     tables = hudi_tables(tree, context)
-    if isinstance(tree, exp.Query) or isinstance(tree, exp.Values):
+    if isinstance(tree, exp.Query | exp.Values):
         if tables:
             return BoundSelect(text=text, tables=tables, query=_spelled(tree, tables, context))
     elif tables:
-        word = text.split()[0].upper()
+        word = text.split(maxsplit=1)[0].upper()
         raise UnsupportedStatementError(
             f"{word} is not supported for Hudi tables",
             hint="See the list of statements in the reference.",
@@ -82,7 +82,7 @@ def _is_hudi(node: exp.Expression, context: BindContext) -> bool:
     return isinstance(node, exp.Table) and context.table_schema(table_name(node)) is not None
 
 
-def _set(tree: exp.Set, text: str, context: BindContext) -> BoundSet | None:
+def _set(text: str, context: BindContext) -> BoundSet | None:
     body = text.strip().rstrip(";").strip()[3:].strip()
     key, _, value = body.partition("=")
     key, value = key.strip(), value.strip()

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from hudi_sql.errors import BindError, UnsupportedStatementError
-from hudi_sql.sql.model import BoundCreateTable, BoundDropTable
+from hudi_sql.sql.model import BoundCreateTable, BoundDropTable, TableName
 from hudi_sql.sql.names import find_column, is_meta, table_name, unknown_column
 from hudi_sql.sql.types import storage_type
 
@@ -38,26 +38,10 @@ def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
         raise _unsupported("CREATE TABLE … AS", "Create the table, then INSERT INTO it.", str(name))
     notices: list[str] = []
     fields = _fields(target.expressions, dialect, str(name), notices) if declared else []
-    properties: dict[str, str] = {}
-    location = comment = like = None
-    partitions: tuple[str, ...] = ()
+    clauses = _Clauses(str(name), dialect, fields, notices)
     for item in _properties(tree):
-        if isinstance(item, exp.LocationProperty):
-            location = item.this.name
-        elif isinstance(item, exp.SchemaCommentProperty):
-            comment = item.this.name
-        elif isinstance(item, exp.PartitionedByProperty):
-            partitions = _partitions(item, fields, dialect, str(name), notices)
-        elif isinstance(item, exp.LikeProperty):
-            like = table_name(item.this)
-        elif isinstance(item, exp.OptionsProperty):
-            properties |= {pair.this.name: pair.args["value"].name for pair in item.expressions}
-        elif type(item) is exp.Property:
-            properties[_key(item.this)] = item.args["value"].name
-        elif isinstance(item, exp.FileFormatProperty | exp.ClusteredByProperty):
-            continue
-        else:
-            raise _unsupported(item.sql(dialect), "Leave it out.", str(name))
+        clauses.take(item)
+    partitions = clauses.partitions
     last = [field for field in fields if field.name in partitions]
     ordered = [*(field for field in fields if field.name not in partitions), *last]
     if last:
@@ -67,13 +51,42 @@ def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
         name=name,
         schema=pa.schema(ordered) if fields else None,
         partition_fields=partitions,
-        location=location,
-        properties=properties,
+        location=clauses.location,
+        properties=clauses.properties,
         if_not_exists=bool(tree.args.get("exists")),
-        comment=comment,
+        comment=clauses.comment,
         notices=tuple(notices),
-        like=like,
+        like=clauses.like,
     )
+
+
+class _Clauses:
+    """What stands after the columns of a CREATE TABLE."""
+
+    def __init__(self, table: str, dialect: str, fields: list[pa.Field], notices: list[str]) -> None:
+        self._table, self._dialect, self._fields, self._notices = table, dialect, fields, notices
+        self.properties: dict[str, str] = {}
+        self.location: str | None = None
+        self.comment: str | None = None
+        self.like: TableName | None = None
+        self.partitions: tuple[str, ...] = ()
+
+    def take(self, item: exp.Expression) -> None:
+        """Read one clause. Raises `UnsupportedStatementError`."""
+        if isinstance(item, exp.LocationProperty):
+            self.location = item.this.name
+        elif isinstance(item, exp.SchemaCommentProperty):
+            self.comment = item.this.name
+        elif isinstance(item, exp.PartitionedByProperty):
+            self.partitions = _partitions(item, self._fields, self._dialect, self._table, self._notices)
+        elif isinstance(item, exp.LikeProperty):
+            self.like = table_name(item.this)
+        elif isinstance(item, exp.OptionsProperty):
+            self.properties |= {pair.this.name: pair.args["value"].name for pair in item.expressions}
+        elif type(item) is exp.Property:
+            self.properties[_key(item.this)] = item.args["value"].name
+        elif not isinstance(item, exp.FileFormatProperty | exp.ClusteredByProperty):
+            raise _unsupported(item.sql(self._dialect), "Leave it out.", self._table)
 
 
 def bind_drop(tree: exp.Drop, table: exp.Expression, text: str) -> BoundDropTable:

@@ -49,12 +49,19 @@ def bind_merge(tree: exp.Merge, text: str, context: BindContext) -> BoundMerge |
     if found is None:
         return None
     name, info, alias = found
-    return _MergeBinder(tree, text, context, name, info, alias).bind()
+    return _MergeBinder(tree, text, context, name=name, info=info, alias=alias).bind()
 
 
 class _MergeBinder:
     def __init__(
-        self, tree: exp.Merge, text: str, context: BindContext, name: TableName, info: TableInfo, alias: str
+        self,
+        tree: exp.Merge,
+        text: str,
+        context: BindContext,
+        *,
+        name: TableName,
+        info: TableInfo,
+        alias: str,
     ) -> None:
         self.tree, self.text, self.context = tree, text, context
         self.name, self.table, self.info, self.alias = name, str(name), info, alias

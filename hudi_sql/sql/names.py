@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
-import pyarrow as pa
 from sqlglot import exp
 
 from hudi_sql.errors import BindError, TableNotFoundError
@@ -196,7 +195,7 @@ def qualify(tree: exp.Expression, scope: Scope, *, part: str | None = None) -> e
         parts = [piece.name for piece in node.parts]
         if inner and not node.table:
             continue
-        new = _as_field(node, parts, scope, part) if len(parts) > 1 and not inner else None
+        new = _as_field(parts, scope, part) if len(parts) > 1 and not inner else None
         if new is None:
             new = scope.resolve(node, part)
         if new is not None:
@@ -207,7 +206,7 @@ def qualify(tree: exp.Expression, scope: Scope, *, part: str | None = None) -> e
     return whole
 
 
-def _as_field(node: exp.Column, parts: list[str], scope: Scope, part: str | None) -> exp.Expression | None:
+def _as_field(parts: list[str], scope: Scope, part: str | None) -> exp.Expression | None:
     """`st.a` where `st` is no relation but a column: a field of a struct."""
     if parts[0].lower() in scope._relations:  # noqa: SLF001  # one module
         if len(parts) == 2:
@@ -238,7 +237,3 @@ def _own_columns(node: exp.Expression, *, is_inner: bool) -> Iterator[tuple[exp.
         return
     for child in node.iter_expressions():
         yield from _own_columns(child, is_inner=is_inner or isinstance(child, exp.Select))
-
-
-Resolve = Callable[[exp.Column], exp.Column | None]
-Names = pa.Schema

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from hudi_sql.errors import SqlSyntaxError, UnsupportedStatementError
 
@@ -80,7 +80,7 @@ def _parse(text: str, dialect: str) -> Parsed:
     try:
         tree = parse_one(text, read=dialect)
     except SqlglotError as exc:
-        found = exc.errors[0] if getattr(exc, "errors", None) else {}
+        found = exc.errors[0] if isinstance(exc, ParseError) and exc.errors else {}
         line, column = int(found.get("line") or 1), int(found.get("col") or 1)
         at = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - 1
         spot = str(found.get("highlight") or text[max(0, at - 10) : at + 10])

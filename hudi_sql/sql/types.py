@@ -41,11 +41,6 @@ def storage_type(kind: exp.DataType, *, dialect: str, column: str, notices: list
     Raises:
         SchemaError: Hudi has no such type.
     """
-
-    def inner(item: exp.Expression) -> pa.DataType:
-        assert isinstance(item, exp.DataType)
-        return storage_type(item, dialect=dialect, column=column, notices=notices)
-
     name = kind.this
     if name is Type.TIMESTAMP:
         # Spark's TIMESTAMP is an instant; the engines' own is a wall-clock time.
@@ -60,16 +55,30 @@ def storage_type(kind: exp.DataType, *, dialect: str, column: str, notices: list
             notices.append(f"Column {column} is stored as STRING: lengths are not kept.")
         return pa.string()
     if name is Type.DECIMAL:
-        sizes = [int(item.name) for item in kind.expressions]
-        precision = sizes[0] if sizes else (10 if dialect == "spark" else 18)
-        scale = sizes[1] if len(sizes) > 1 else (0 if sizes or dialect == "spark" else 3)
-        if not 0 < precision <= 38 or not 0 <= scale <= precision:
-            raise SchemaError(
-                f"Column {column} cannot be DECIMAL({precision}, {scale})",
-                hint="Up to 38 digits, and no more of them after the point.",
-                column=column,
-            )
-        return pa.decimal128(precision, scale)
+        return _decimal(kind, dialect, column)
+    return _nested_type(kind, dialect=dialect, column=column, notices=notices)
+
+
+def _decimal(kind: exp.DataType, dialect: str, column: str) -> pa.DataType:
+    sizes = [int(item.name) for item in kind.expressions]
+    precision = sizes[0] if sizes else (10 if dialect == "spark" else 18)
+    scale = sizes[1] if len(sizes) > 1 else (0 if sizes or dialect == "spark" else 3)
+    if not 0 < precision <= 38 or not 0 <= scale <= precision:
+        raise SchemaError(
+            f"Column {column} cannot be DECIMAL({precision}, {scale})",
+            hint="Up to 38 digits, and no more of them after the point.",
+            column=column,
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _nested_type(kind: exp.DataType, *, dialect: str, column: str, notices: list[str]) -> pa.DataType:
+    name = kind.this
+
+    def inner(item: exp.Expression) -> pa.DataType:
+        assert isinstance(item, exp.DataType)
+        return storage_type(item, dialect=dialect, column=column, notices=notices)
+
     if name in (Type.ARRAY, Type.LIST) and kind.expressions:
         return pa.list_(inner(kind.expressions[0]))
     if name is Type.MAP and len(kind.expressions) == 2:

@@ -23,7 +23,7 @@ def bind_update(tree: exp.Update, text: str, context: BindContext) -> BoundUpdat
     _refuse(tree, "UPDATE", str(name))
     source = tree.args.get("from_")
     items = [source.this] if source is not None else []
-    scope = target_scope(str(name), info, alias, items, tree.args.get("with_"), context)
+    scope = target_scope(str(name), info, alias, items, with_=tree.args.get("with_"), context=context)
     values = assignments(tree.expressions, info.schema, alias, scope, table=str(name), part="SET")
     where = _where(tree, scope, context, str(name))
     return BoundUpdate(
@@ -48,7 +48,7 @@ def bind_delete(tree: exp.Delete, text: str, context: BindContext) -> BoundDelet
     name, info, alias = found
     _refuse(tree, "DELETE", str(name))
     items = list(tree.args.get("using") or ())
-    scope = target_scope(str(name), info, alias, items, tree.args.get("with_"), context)
+    scope = target_scope(str(name), info, alias, items, with_=tree.args.get("with_"), context=context)
     using: exp.Expression | None = None
     if items:
         using = items[0].copy() if len(items) == 1 else exp.Tuple(expressions=[item.copy() for item in items])
@@ -69,6 +69,7 @@ def target_scope(
     info: TableInfo,
     alias: str,
     items: list[exp.Expression],
+    *,
     with_: exp.Expression | None,
     context: BindContext,
 ) -> Scope:

@@ -64,15 +64,14 @@ def run_step(session: hudi_sql.Session, step: Step, folder: Path) -> None:
     sql = step.sql.replace("${dir}", str(folder))
     where = f"line {step.line}: {sql}"
     if step.kind == "statement":
-        try:
-            session.sql(sql)
-        except hudi_sql.HudiSqlError as error:
-            assert step.words[0] == "error", f"{where}\n{error!r}"
-            if len(step.words) > 1:
-                names = [kind.__name__ for kind in type(error).__mro__]
-                assert step.words[1] in names, f"{where}\n{error!r}"
+        error = failure(session, sql)
+        if step.words[0] == "ok":
+            assert error is None, f"{where}\n{error!r}"
             return
-        assert step.words[0] == "ok", f"{where}\nno error"
+        assert error is not None, f"{where}\nno error"
+        if len(step.words) > 1:
+            names = [kind.__name__ for kind in type(error).__mro__]
+            assert step.words[1] in names, f"{where}\n{error!r}"
         return
     assert step.kind == "query", where
     found = ["\t".join(text(value) for value in row) for row in session.sql(sql).fetchall()]
@@ -80,6 +79,14 @@ def run_step(session: hudi_sql.Session, step: Step, folder: Path) -> None:
     if "rowsort" in step.words:
         found, wanted = sorted(found), sorted(wanted)
     assert found == wanted, where
+
+
+def failure(session: hudi_sql.Session, sql: str) -> hudi_sql.HudiSqlError | None:
+    try:
+        session.sql(sql)
+    except hudi_sql.HudiSqlError as error:
+        return error
+    return None
 
 
 def text(value: Any) -> str:

@@ -151,7 +151,7 @@ def test_duckdb_reads_files_macros_and_python_variables(tmp_path: Path) -> None:
         assert session.sql(MERGE.format(source="local")).fetchone()[1:3] == (0, 2)
         frame = pd.DataFrame({"id": [2]})
         session.sql("DELETE FROM item WHERE id IN (SELECT id FROM frame)")
-        reader = local.slice(0, 1).to_reader()
+        reader = local.slice(0, 1).to_reader()  # noqa: F841  # found by its name
         session.sql("DELETE FROM item USING reader WHERE item.id = reader.id")
         assert [row[0] for row in rows(session)] == [3, 7]
         assert frame.shape == (1, 1)
