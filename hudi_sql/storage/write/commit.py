@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,13 +21,18 @@ from hudi_sql.storage.read.snapshot import Snapshot
 from hudi_sql.storage.timeline.read import read_commit
 from hudi_sql.storage.transaction.conflicts import Footprint
 from hudi_sql.storage.transaction.markers import MarkerKind
-from hudi_sql.storage.transaction.transaction import MetadataSteps, Transaction
+from hudi_sql.storage.transaction.transaction import (
+    MetadataSteps,
+    Transaction,
+    pending_clustering_groups,
+)
 from hudi_sql.storage.write.changes import Changes
 from hudi_sql.storage.write.cow import OutputFile, WriteTarget, WrittenFile, output_file, rewrite_slice
 from hudi_sql.storage.write.executor import writer_threads
 from hudi_sql.storage.write.inserts import InsertRouter
 from hudi_sql.storage.write.metadata_table import MetadataTableWriter
 from hudi_sql.storage.write.partitioner import Bin, average_record_bytes, bins, new_file_id
+from hudi_sql.storage.write.support import check_slices_writable
 
 __all__ = ["CommitResult", "run_commit"]
 
@@ -171,13 +176,17 @@ class _Writer:
         )
         record_bytes = average_record_bytes(commits, self._settings)
 
+        clusterings = pending_clustering_groups(self._store, self._config, timeline)
+        clustered = frozenset(group for groups in clusterings.values() for group in groups)
+
+        def small(partition: PartitionPath) -> Iterable[FileSlice]:
+            """Slices that may take new rows: a pending clustering is going to replace what it read."""
+            slices = self._snapshot.slices_of_partition(partition)
+            check_slices_writable(slices, self._config.name)
+            return (piece for piece in slices if (piece.partition, piece.file_id) not in clustered)
+
         def of(partition: PartitionPath) -> Iterator[Bin]:
-            return bins(
-                partition,
-                self._snapshot.slices_of_partition,
-                record_bytes=record_bytes,
-                config=self._settings,
-            )
+            return bins(partition, small, record_bytes=record_bytes, config=self._settings)
 
         return of
 
