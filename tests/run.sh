@@ -27,6 +27,7 @@ lint() {
   step ruff "$venv/bin/ruff" check .
   step format "$venv/bin/ruff" format --check .
   step types "$venv/bin/mypy"
+  step imports "$venv/bin/lint-imports" --no-cache
   step spelling "$venv/bin/codespell" hudi_sql engine_adapters tests docs README.md sql_examples
 }
 
