@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_sql.config.write import WriteConfig
+from hudi_sql.errors import SchemaError
 from hudi_sql.storage.base_file.reader import open_base_file
 from hudi_sql.storage.base_file.writer import BaseFileWriter, WrittenBaseFile
 from hudi_sql.storage.fs.base import Store
@@ -216,7 +217,14 @@ class FileGroupWriter:
 
     def _batch(self, columns: dict[str, pa.Array]) -> pa.RecordBatch:
         schema = self._target.schema
-        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        try:
+            return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as exc:
+            raise SchemaError(
+                f"New values do not fit the columns of table {self._target.table_name}: {exc}",
+                hint="Cast them to the types of the table.",
+                table=self._target.table_name,
+            ) from exc
 
 
 def _window(positions: np.ndarray, start: int, stop: int) -> np.ndarray:

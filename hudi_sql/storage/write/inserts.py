@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_sql.errors import ConstraintError
+from hudi_sql.errors import ConstraintError, SchemaError
 from hudi_sql.storage.key_generator.key_generator import KeyGenerator
 from hudi_sql.storage.model.files import FileSlice, PartitionPath
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
@@ -80,6 +80,7 @@ class InsertRouter:
         """Put the rows of one batch into files."""
         if not batch.num_rows:
             return
+        self._check_columns(batch)
         _check_not_null(batch)
         with_meta = self._with_meta(batch)
         for partition, rows in _by_partition(with_meta):
@@ -101,6 +102,14 @@ class InsertRouter:
         for future in self._closing:
             if not future.cancel():
                 future.exception()
+
+    def _check_columns(self, batch: pa.RecordBatch) -> None:
+        wanted = [name for name in self._target.schema.names if name not in META_COLUMNS]
+        if sorted(batch.schema.names) != sorted(wanted):
+            raise SchemaError(
+                f"New rows have the columns {', '.join(batch.schema.names)}, and the table has {', '.join(wanted)}",
+                table=self._target.table_name,
+            )
 
     def _with_meta(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The file's columns; those that a file fills in itself are left empty here."""
