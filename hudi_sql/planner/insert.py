@@ -203,36 +203,43 @@ def _checked(rows: pa.Table, rules: InsertRules, facts: TableFacts, keys: KeySou
     rows = rows.combine_chunks()
     found = keys.record_keys(rows)
     reject_null_ordering(rows, facts, found)
-    rows = _within(rows, found, rules.within, facts, keys)
+    paths = keys.partition_paths(rows)
+    kept = _within(rows, found, paths, rules.within, facts)
+    if len(kept) < rows.num_rows:
+        chosen = pa.array(kept)
+        rows, found, paths = rows.take(chosen), found.take(chosen), paths.take(chosen)
     if rules.existing is Existing.KEEP_BOTH:
         return _appended(rows, rules, reads_target=False)
-    return _against_stored(rows, rules, facts, keys)
+    return _against_stored(rows, found, paths, rules, facts=facts, keys=keys)
 
 
-def _within(rows: pa.Table, found: pa.Array, within: Within, facts: TableFacts, keys: KeySource) -> pa.Table:
+def _within(
+    rows: pa.Table, found: pa.Array, paths: pa.Array, within: Within, facts: TableFacts
+) -> npt.NDArray[np.int64]:
+    """Which rows stay when rows of one key are reduced."""
     if within is Within.KEEP_ALL:
-        return rows
-    codes = _scope_codes(found, keys.partition_paths(rows), facts)
+        return np.arange(rows.num_rows)
+    codes = _scope_codes(found, paths, facts)
     if within is Within.HIGHEST:
         last_first = np.arange(rows.num_rows - 1, -1, -1)
         order = pa.array(last_first)
         ranking = [nested(rows, name).take(order) for name in facts.ordering_fields]
-        kept = np.sort(last_first[pick_winners(codes[last_first], ranking).kept])
-        return rows.take(pa.array(kept))
+        return np.sort(last_first[pick_winners(codes[last_first], ranking).kept])
     winners = pick_winners(codes, [])
     if within is Within.FAIL and len(winners.tied):
         raise duplicate_keys(
             found.take(pa.array(np.unique(winners.tied_with)[:5])), facts, "are given more than once"
         )
-    return rows.take(pa.array(winners.kept))
+    return winners.kept
 
 
 def _scope_codes(found: pa.Array, paths: pa.Array, facts: TableFacts) -> npt.NDArray[np.int64]:
     return group_codes([found] if facts.has_global_index else [found, paths])
 
 
-def _against_stored(rows: pa.Table, rules: InsertRules, facts: TableFacts, keys: KeySource) -> Outcome:
-    found, paths = keys.record_keys(rows), keys.partition_paths(rows)
+def _against_stored(
+    rows: pa.Table, found: pa.Array, paths: pa.Array, rules: InsertRules, *, facts: TableFacts, keys: KeySource
+) -> Outcome:
     tops = tuple(dict.fromkeys(name.split(".")[0] for name in facts.ordering_fields))
     extra = tops if facts.is_event_time and rules.existing is Existing.UPDATE else ()
     stored = keys.locate(found, paths, extra=extra, ranges=rows)

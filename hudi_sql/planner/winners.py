@@ -14,6 +14,7 @@ __all__ = ["Winners", "compare_ordering", "group_codes", "pick_winners", "same_v
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+_MOST_CODES = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +31,15 @@ class Winners:
 def group_codes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> Indices:
     """Number the distinct combinations of values; NULL counts as a value."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
+    num_codes = 1
     for column in columns:
-        array = _flat(column)
-        encoded = array.dictionary_encode(null_encoding="encode")
-        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = codes * (len(encoded.dictionary) + 1) + indices
-        # Renumbered after each column: products of the sizes of many dictionaries would overflow.
-        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        encoded = _flat(column).dictionary_encode(null_encoding="encode")
+        size = len(encoded.dictionary) + 1
+        if num_codes * size > _MOST_CODES:
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+            num_codes = len(codes)
+        codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False)
+        num_codes *= size
     return codes
 
 
@@ -45,11 +48,12 @@ def pick_winners(codes: Indices, ranking: Sequence[pa.Array | pa.ChunkedArray]) 
 
     NULL is the lowest ranking. Without a ranking all rows of a group tie; the first one is kept.
     """
+    none = np.empty(0, dtype=np.int64)
+    ascending = np.sort(codes)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return Winners(kept=np.arange(len(codes), dtype=np.int64), tied=none, tied_with=none)
     _, group, sizes = np.unique(codes, return_inverse=True, return_counts=True)
     alone = sizes[group] == 1
-    none = np.empty(0, dtype=np.int64)
-    if alone.all():
-        return Winners(kept=np.arange(len(codes), dtype=np.int64), tied=none, tied_with=none)
     rivals = np.flatnonzero(~alone)
     names = [f"r{index}" for index in range(len(ranking))]
     contest = pa.table(
