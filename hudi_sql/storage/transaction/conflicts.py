@@ -35,6 +35,8 @@ class Footprint:
     reads_nothing: bool
     inserted_partitions: frozenset[PartitionPath]
     keys_are_new: bool
+    keys_are_global: bool = False
+    """Whether a key may stand in one partition of the table only: where a global record index is live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +105,21 @@ def check_conflicts(
                     other,
                     table,
                 )
-        if mine.keys_are_new and (both := mine.inserted_partitions & other.inserted_partitions):
+        if mine.keys_are_new and (both := _same_scope(mine, other)):
             raise _conflict(
-                f"Instants {instant} and {other.instant.requested} both inserted keys into partition "
+                f"Instants {instant} and {other.instant.requested} both inserted keys, the latter into partition "
                 f"{min(both)!r}",
                 instant,
                 other,
                 table,
             )
+
+
+def _same_scope(mine: Footprint, other: OtherCommit) -> frozenset[PartitionPath]:
+    """Partitions into which the other put keys that may be among ours."""
+    if mine.keys_are_global:
+        return other.inserted_partitions if mine.inserted_partitions else frozenset()
+    return mine.inserted_partitions & other.inserted_partitions
 
 
 def check_pending_clustering(

@@ -102,7 +102,7 @@ def run_commit(
             write_stats=tuple(file.stat for file in written),
             extra={"schema": snapshot.commit_schema_json},
         )
-        instant = transaction.commit(metadata, _footprint(changes, metadata))
+        instant = transaction.commit(metadata, _footprint(config, changes, metadata))
         phases.mark("commit")
     except CommitOutcomeUnknownError:
         raise
@@ -233,7 +233,7 @@ def _planned(changes: Changes) -> CommitMetadata:
     return CommitMetadata(operation=changes.operation, write_stats=stats)
 
 
-def _footprint(changes: Changes, metadata: CommitMetadata) -> Footprint:
+def _footprint(config: TableConfig, changes: Changes, metadata: CommitMetadata) -> Footprint:
     stats = metadata.write_stats
     return Footprint(
         file_groups=frozenset(
@@ -243,6 +243,7 @@ def _footprint(changes: Changes, metadata: CommitMetadata) -> Footprint:
         reads_nothing=changes.reads_nothing,
         inserted_partitions=frozenset(stat.partition for stat in stats if stat.num_inserts),
         keys_are_new=changes.keys_are_new,
+        keys_are_global="record_index" in config.metadata_partitions,
     )
 
 

@@ -47,13 +47,14 @@ def other(*stats, replaced=None, operation=OperationType.UPSERT, touched=()):
     )
 
 
-def mine(groups=(), *, read=(), reads_nothing=False, inserted=(), keys_are_new=False):
+def mine(groups=(), *, read=(), reads_nothing=False, inserted=(), keys_are_new=False, keys_are_global=False):
     return Footprint(
         file_groups=frozenset(groups),
         read_partitions=None if read is None else frozenset(read),
         reads_nothing=reads_nothing,
         inserted_partitions=frozenset(inserted),
         keys_are_new=keys_are_new,
+        keys_are_global=keys_are_global,
     )
 
 
@@ -85,7 +86,20 @@ CONFLICTS = {
     ),
 }
 
+CONFLICTS["keys new to the whole table"] = (
+    mine(inserted=["p"], keys_are_new=True, keys_are_global=True, reads_nothing=True),
+    other(stat("q", "b", inserts=5)),
+)
+
 NO_CONFLICTS = {
+    "global keys, they only updated": (
+        mine(inserted=["p"], keys_are_new=True, keys_are_global=True, reads_nothing=True),
+        other(stat("p", "b", updates=5)),
+    ),
+    "global keys, none of ours is new": (
+        mine(keys_are_new=True, keys_are_global=True, reads_nothing=True),
+        other(stat("p", "b", inserts=5)),
+    ),
     "nobody else": (mine([("p", "a")], read=None),),
     "other group, blind": (mine([("p", "a")], reads_nothing=True), other(stat("p", "b", updates=1))),
     "same file id in another partition": (
