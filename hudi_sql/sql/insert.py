@@ -33,6 +33,7 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
         return None
     name, info, _ = found
     _refuse(tree, str(name))
+    on_conflict = _on_conflict(tree, name)
     static, dynamic = _partition(table.args.get("partition"), info, str(name))
     query = _query(tree, str(name))
     tables = hudi_tables(query, context)
@@ -68,7 +69,7 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
         query=_cast_query(query, columns, positions, len(given), info.schema),
         static_partition=static,
         store_assignment=rule,
-        on_conflict=_on_conflict(tree, name),
+        on_conflict=on_conflict,
     )
 
 

@@ -79,6 +79,7 @@ def normalise_table_properties(properties: Mapping[str, str]) -> NormalisedPrope
     groups = (_KEY_FIELDS, _ORDERING_FIELDS, _TYPE, _MERGE_MODE, _PAYLOAD, _KEPT, _ACCEPTED, (_VERSION,))
     known = {name for group in groups for name in group}
     check_known(properties, {*known, *known_setting_names()})
+    spellings = {name.lower() for name in known}
     version = properties.get(_VERSION)
     if version is not None and version != "9":
         raise UnsupportedTableError(
@@ -102,7 +103,7 @@ def normalise_table_properties(properties: Mapping[str, str]) -> NormalisedPrope
         others={
             key: value
             for key, value in properties.items()
-            if key not in known and not key.startswith("hoodie.")
+            if key.lower() not in spellings and not key.startswith("hoodie.")
         },
     )
 

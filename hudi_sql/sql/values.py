@@ -48,6 +48,8 @@ def assignments(
     Raises:
         BindError: A column is unknown, assigned twice, or Hudi's own.
     """
+    if not pairs:
+        raise BindError(f"{part} assigns nothing", hint="Write column = value.", table=table, part=part)
     result = []
     for pair in pairs:
         if not isinstance(pair, exp.EQ):
