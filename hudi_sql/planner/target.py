@@ -120,9 +120,13 @@ def select_of(
 
 
 def needed_columns(query: exp.Select, alias: str, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns of the target that a query over it mentions, in the order of its full schema."""
+    """Columns of the target that a query over it mentions, in the order of its full schema.
+
+    A name without a relation, which only subqueries still have, may be one of them.
+    """
     named = {found.name for part in query.iter_expressions() for found in columns_of(part, alias)}
-    return tuple(name for name in schema.names if name in named)
+    bare = {found.name.lower() for found in query.find_all(exp.Column) if not found.table}
+    return tuple(name for name in schema.names if name in named or name.lower() in bare)
 
 
 def returning_columns(

@@ -145,6 +145,12 @@ def test_nothing_to_change_makes_no_change_set(adapter: Any) -> None:
 
 
 @engines
+def test_a_subquery_may_name_the_targets_columns_alone(adapter: Any) -> None:
+    bound = delete("exists (select 1 from (values (1), (3)) x(v) where v = id)")
+    assert run(adapter, plan_delete, bound, item(), facts()).counts == Counts(deleted=2)
+
+
+@engines
 def test_not_in_with_null_deletes_nothing(adapter: Any) -> None:
     bound = delete("item.id not in (select v from (values (1), (null)) x(v))")
     assert run(adapter, plan_delete, bound, item(), facts()).counts == Counts()
