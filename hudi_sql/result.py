@@ -108,9 +108,8 @@ class Result:
         self._table = table
         self._write = write
         self._rows: Iterator[tuple[Any, ...]] | None = None
-        self._schema: pa.Schema = (
-            reader.schema if reader is not None else table.schema if table else pa.schema([])
-        )
+        source = reader if reader is not None else table
+        self._schema: pa.Schema = pa.schema([]) if source is None else source.schema
 
     @classmethod
     def of_table(cls, table: pa.Table, write: WriteResult | None = None) -> Result:

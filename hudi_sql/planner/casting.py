@@ -9,6 +9,10 @@ from hudi_sql.errors import ConstraintError, SchemaError
 
 __all__ = ["cast_column", "cast_table", "check_not_null", "plain_column"]
 
+_DAYS = (-719_162, 2_932_896)
+"""First and last day of the years 1 to 9999, counted from 1970."""
+_MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+
 
 def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.ChunkedArray:
     """Cast one column to a stored type, losing nothing.
@@ -18,11 +22,11 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.C
         SchemaError: There is no such cast.
     """
     if column.type == field.type:
-        return column
+        return _in_range(column, field, table)
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     try:
-        return column.cast(field.type)
+        return _in_range(column.cast(field.type), field, table)
     except pa.ArrowNotImplementedError as exc:
         raise SchemaError(
             f"Column {field.name} has type {field.type} and cannot take values of type {column.type}",
@@ -37,6 +41,26 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.C
             table=table,
             column=field.name,
         ) from exc
+
+
+def _in_range(column: pa.ChunkedArray, field: pa.Field, table: str) -> pa.ChunkedArray:
+    """Refuse times that other readers do not know: infinity, which comes as an extreme number, and years above 9999."""
+    if pa.types.is_timestamp(field.type):
+        ends, number = _MICROS, pa.int64()
+    elif pa.types.is_date32(field.type):
+        ends, number = _DAYS, pa.int32()
+    else:
+        return column
+    found = pc.min_max(column.cast(number))
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if low is not None and (low < ends[0] or high > ends[1]):
+        raise ConstraintError(
+            f"A value of column {field.name} lies outside the years 1 to 9999",
+            hint="Hudi has no infinite times; use NULL or a date within these years.",
+            table=table,
+            column=field.name,
+        )
+    return column
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -238,7 +238,13 @@ def _scope_codes(found: pa.Array, paths: pa.Array, facts: TableFacts) -> npt.NDA
 
 
 def _against_stored(
-    rows: pa.Table, found: pa.Array, paths: pa.Array, rules: InsertRules, *, facts: TableFacts, keys: KeySource
+    rows: pa.Table,
+    found: pa.Array,
+    paths: pa.Array,
+    rules: InsertRules,
+    *,
+    facts: TableFacts,
+    keys: KeySource,
 ) -> Outcome:
     tops = tuple(dict.fromkeys(name.split(".")[0] for name in facts.ordering_fields))
     extra = tops if facts.is_event_time and rules.existing is Existing.UPDATE else ()

@@ -129,6 +129,25 @@ def needed_columns(query: exp.Select, alias: str, schema: pa.Schema) -> tuple[st
     return tuple(name for name in schema.names if name in named or name.lower() in bare)
 
 
+def _named_apart(items: Sequence[exp.Expression]) -> list[exp.Expression]:
+    """Give the second of two columns of one name another: an engine may refuse them."""
+    seen: set[str] = set()
+    result = []
+    for item in items:
+        name = item.alias_or_name
+        if not name or isinstance(item, exp.Star):
+            result.append(item)
+            continue
+        unique, number = name, 0
+        while unique.lower() in seen:
+            number += 1
+            unique = f"{name}_{number}"
+        seen.add(unique.lower())
+        inner = item.this if isinstance(item, exp.Alias) else item
+        result.append(aliased(inner, unique))
+    return result
+
+
 def returning_columns(
     returning: Sequence[exp.Expression], alias: str
 ) -> tuple[tuple[exp.Expression, ...], list[exp.Expression]]:
@@ -150,4 +169,4 @@ def returning_columns(
             else:
                 found.replace(new)
         result.append(copy)
-    return tuple(result), carried
+    return tuple(_named_apart(result)), carried

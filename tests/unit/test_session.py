@@ -381,6 +381,13 @@ def test_rows_come_back_where_asked_for(session: hudi_sql.Session) -> None:
     assert sorted(found.fetchall()) == [(1, "a"), (2, "b")]
     assert found.write is not None
     assert found.write.num_deleted_rows == 2
+    merged = session.sql(
+        "MERGE INTO item t USING (SELECT 3 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE "
+        "RETURNING merge_action, t.id, s.id"
+    )
+    assert merged.columns == ["merge_action", "id", "id_1"]
+    assert merged.fetchall() == [("DELETE", 3, 3)]
+    assert session.sql("DELETE FROM item RETURNING id").columns == ["id"]
 
 
 @engines

@@ -154,6 +154,16 @@ def test_query_columns_go_to_table_columns_by_position() -> None:
     assert found.to_pylist() == [{"id": 7, "name": "p1", "price": None, "ts": 20}]
 
 
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63) + 1, 253_402_300_800_000_000])
+def test_infinite_times_and_years_above_9999_are_refused(value: int) -> None:
+    schema = pa.schema([("id", pa.int32()), ("at", pa.timestamp("us"))])
+    given = pa.table(
+        {"id": pa.array([1, 2], pa.int32()), "at": pa.array([0, value], pa.int64()).cast(pa.timestamp("us"))}
+    )
+    with pytest.raises(ConstraintError, match="9999"):
+        list(whole_rows(given.to_reader(), ("id", "at"), pa.table({}), facts(schema)))
+
+
 def test_values_that_do_not_fit_are_refused() -> None:
     source = pa.table({"a": pa.array([2**40], pa.int64())})
     with pytest.raises(ConstraintError, match="id") as raised:
