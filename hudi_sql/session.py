@@ -25,7 +25,7 @@ from hudi_sql.errors import (
 )
 from hudi_sql.planner.ddl import CreateContext, run_create, run_drop
 from hudi_sql.planner.execute import DmlOutcome, run_dml, run_select
-from hudi_sql.planner.lending import Lender, named_tables, table_name_of
+from hudi_sql.planner.lending import Lender
 from hudi_sql.planner.objects import caller_frame, find_objects, is_one_shot, with_parameters
 from hudi_sql.planner.scope import StatementScope
 from hudi_sql.result import Result, WriteResult, engine_errors
@@ -44,6 +44,7 @@ from hudi_sql.sql.model import (
     BoundUpdate,
     TableName,
 )
+from hudi_sql.sql.names import named_tables, table_name
 from hudi_sql.sql.parse import Parsed, split_and_parse
 from hudi_sql.storage.table import HudiTable
 
@@ -365,7 +366,7 @@ class _Context:
     def describe(self, query: exp.Expression) -> pa.Schema:
         tables = {}
         for table in named_tables(query):
-            name = table_name_of(table)
+            name = table_name(table)
             if name.location is not None or self._session._catalog.find(name.parts) is not None:  # noqa: SLF001
                 tables[name.key] = name
         scope = self._scope

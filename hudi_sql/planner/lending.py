@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,52 +11,14 @@ from hudi_sql.planner.model import LentTable, lent_name
 from hudi_sql.planner.pruning import prune_select
 from hudi_sql.planner.rewrite import quoted
 from hudi_sql.sql.model import TableName
+from hudi_sql.sql.names import named_tables, table_name
 
-__all__ = ["Lender", "named_tables", "table_key", "table_name_of"]
-
-_LOCATION_SCHEMA = "hudi"
-_LOCATION_FUNCTION = "hudi_table"
-
-
-def table_name_of(table: exp.Table) -> TableName:
-    """The name that a table node stands for: dotted, or a location (`hudi.'uri'`, `hudi_table('uri')`)."""
-    version = table.args.get("version")
-    as_of = version.expression.name if version is not None and version.expression is not None else None
-    function = table.this
-    if isinstance(function, exp.Func):
-        if function.name.lower() == _LOCATION_FUNCTION and function.expressions:
-            return TableName(location=function.expressions[0].name, as_of=as_of)
-        return TableName(parts=(function.name,), as_of=as_of)
-    parts = tuple(part.name for part in table.parts)
-    if len(parts) == 2 and parts[0].lower() == _LOCATION_SCHEMA:
-        return TableName(location=parts[1], as_of=as_of)
-    return TableName(parts=parts, as_of=as_of)
+__all__ = ["Lender", "table_key"]
 
 
 def table_key(table: exp.Table) -> str:
     """`TableName.key` of a table node."""
-    return table_name_of(table).key
-
-
-def named_tables(tree: exp.Expression) -> Iterator[exp.Table]:
-    """Tables that a statement names, without those that are its own common table expressions."""
-    return _unshadowed(tree, frozenset())
-
-
-def _unshadowed(node: exp.Expression, shadowed: frozenset[str]) -> Iterator[exp.Table]:
-    with_ = node.args.get("with_")
-    if isinstance(with_, exp.With):
-        names = frozenset(cte.alias.lower() for cte in with_.expressions)
-        seen = shadowed | names if with_.args.get("recursive") else shadowed
-        for cte in with_.expressions:
-            yield from _unshadowed(cte, seen)
-            seen |= {cte.alias.lower()}
-        shadowed = shadowed | names
-    if isinstance(node, exp.Table) and not (len(node.parts) == 1 and node.name.lower() in shadowed):
-        yield node
-    for child in node.iter_expressions():
-        if child is not with_:
-            yield from _unshadowed(child, shadowed)
+    return table_name(table).key
 
 
 class Lender:
@@ -92,7 +54,7 @@ class Lender:
         return copy
 
     def _lend_in(self, tree: exp.Expression, shadowed: frozenset[str]) -> None:
-        for table in list(_unshadowed(tree, shadowed)):
+        for table in list(named_tables(tree, shadowed)):
             if table_key(table) in self._tables:
                 self._replace(table)
         _unqualify(tree, {table.key for table in self.lent})

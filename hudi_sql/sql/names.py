@@ -19,6 +19,7 @@ __all__ = [
     "find_column",
     "hudi_tables",
     "is_meta",
+    "named_tables",
     "qualify",
     "table_name",
     "target_of",
@@ -52,7 +53,7 @@ def table_name(table: exp.Table) -> TableName:
 def hudi_tables(tree: exp.Expression, context: BindContext) -> dict[str, TableName]:
     """Hudi tables that a tree reads, by key."""
     found = {}
-    for table in _tables(tree, frozenset()):
+    for table in named_tables(tree):
         name = table_name(table)
         if isinstance(table.this, exp.Func) and name.location is None:
             continue
@@ -67,20 +68,21 @@ def hudi_tables(tree: exp.Expression, context: BindContext) -> dict[str, TableNa
     return found
 
 
-def _tables(node: exp.Expression, shadowed: frozenset[str]) -> Iterator[exp.Table]:
+def named_tables(node: exp.Expression, shadowed: frozenset[str] = frozenset()) -> Iterator[exp.Table]:
+    """Tables that a tree names, without those that are common table expressions, its own or the `shadowed` ones."""
     with_ = node.args.get("with_")
     if isinstance(with_, exp.With):
         names = frozenset(cte.alias.lower() for cte in with_.expressions)
         seen = shadowed | names if with_.args.get("recursive") else shadowed
         for cte in with_.expressions:
-            yield from _tables(cte, seen)
+            yield from named_tables(cte, seen)
             seen |= {cte.alias.lower()}
         shadowed = shadowed | names
     if isinstance(node, exp.Table) and not (len(node.parts) == 1 and node.name.lower() in shadowed):
         yield node
     for child in node.iter_expressions():
         if child is not with_:
-            yield from _tables(child, shadowed)
+            yield from named_tables(child, shadowed)
 
 
 def target_of(table: exp.Expression, context: BindContext) -> tuple[TableName, TableInfo, str] | None:
