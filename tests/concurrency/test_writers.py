@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import threading
 import time
 import uuid
@@ -22,6 +21,7 @@ from hudi_sql.storage.model.instant import State
 from hudi_sql.storage.properties.table_config import load_table_config
 from hudi_sql.storage.timeline.timeline import load_timeline
 from hudi_sql.storage.write.changes import Changes
+from tests.concurrency.processes import SPAWN, run_processes
 from tests.table_writes import (
     SCHEMA,
     change,
@@ -34,7 +34,6 @@ from tests.table_writes import (
     values_of,
 )
 
-SPAWN = multiprocessing.get_context("spawn")
 ROUNDS = 8
 
 
@@ -51,22 +50,6 @@ def memory():
 @pytest.fixture(params=["local", "memory"])
 def store(request):
     return request.getfixturevalue(request.param)
-
-
-def run_processes(target, root, *, count=2):
-    """Run a function in processes that start together; gives what each put into the queue."""
-    barrier, results = SPAWN.Barrier(count), SPAWN.Queue()
-    processes = [
-        SPAWN.Process(target=target, args=(root, number, barrier, results)) for number in range(count)
-    ]
-    for process in processes:
-        process.start()
-    try:
-        return dict(results.get(timeout=120) for _ in processes)
-    finally:
-        for process in processes:
-            process.join(30)
-            assert process.exitcode == 0
 
 
 def append_in_rounds(root, number, barrier, results):

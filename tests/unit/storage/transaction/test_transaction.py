@@ -195,6 +195,24 @@ def test_an_instant_is_later_than_all_that_stand_in_the_timeline(table):
     assert done.completed > done.requested
 
 
+def test_a_completion_is_later_than_what_came_in_meanwhile(table):
+    """Another writer, its clock ahead, drew an instant after this one began."""
+    writer = begun(table)
+    ahead = InstantTime("29991231235959999")
+    create_requested(table, load_table_config(table), ahead, Action.CLEAN)
+    done = writer.commit(committed(write_file(table, writer)), BLIND)
+    assert done.completed > ahead
+
+
+def test_a_completion_is_later_than_that_of_the_metadata_table(table):
+    class Ahead(Steps):
+        def _write(self, instant, metadata):
+            return InstantTime("29991231235959999")
+
+    done = commit_one(table, steps=Ahead())
+    assert done.completed > InstantTime("29991231235959999")
+
+
 @pytest.fixture
 def zone(monkeypatch):
     def use(name):
