@@ -12,14 +12,14 @@ from engine_adapters.protocol import Engine, Relation
 from hudi_sql.planner.model import LentTable, TableFacts
 from hudi_sql.planner.relations import relation_of
 from hudi_sql.sql.model import TableName
+from hudi_sql.storage.properties.index_definitions import load_index_definitions
 from hudi_sql.storage.properties.kinds import MergeMode
-from hudi_sql.storage.properties.table_config import TableConfig
 from hudi_sql.storage.read.snapshot import Snapshot
 from hudi_sql.storage.table import HudiTable
 
 __all__ = ["OpenRows", "StatementScope", "table_facts"]
 
-_GLOBAL_INDEX = "record_index"
+_RECORD_INDEX = "record_index"
 
 
 class OpenRows:
@@ -116,14 +116,23 @@ class StatementScope:
         return found
 
 
-def table_facts(label: str, config: TableConfig, schema: pa.Schema) -> TableFacts:
-    """What planning must know of a table. `schema` has no meta columns."""
+def table_facts(label: str, snapshot: Snapshot) -> TableFacts:
+    """What planning must know of a table."""
+    config = snapshot.config
     return TableFacts(
         label=label,
-        schema=schema,
+        schema=snapshot.table_schema,
         record_key_fields=tuple(config.record_key_fields),
         partition_fields=tuple(config.partition_fields),
         ordering_fields=tuple(config.ordering_fields),
         is_event_time=config.merge_mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields),
-        has_global_index=_GLOBAL_INDEX in config.metadata_partitions,
+        has_global_index=_has_global_index(snapshot),
     )
+
+
+def _has_global_index(snapshot: Snapshot) -> bool:
+    """Whether a record index spans all partitions; one by partition has the same name and says so in its options."""
+    if _RECORD_INDEX not in snapshot.config.metadata_partitions:
+        return False
+    definition = load_index_definitions(snapshot.store, snapshot.config).get(_RECORD_INDEX)
+    return definition is None or definition.options.get("isPartitioned", "false").lower() != "true"
