@@ -368,6 +368,8 @@ def test_a_rollback_is_finished_wherever_its_writer_died(tmp_path, is_after):
         assert timeline(store).completed_writes == timeline(reference).completed_writes
         done = [item for item in timeline(store).completed if item.action is Action.ROLLBACK]
         assert done, crash.died_at
+        for item in done:
+            assert store.read(f"{TIMELINE}/{item.requested}.rollback.inflight") == b"", crash.died_at
         # The metadata table hears of it, unless the first attempt had told it and was past that.
         names = [f"{TIMELINE}/{item.requested}.rollback.requested" for item in done]
         assert {record(store, name)["instantToRollback"]["commitTime"] for name in names} == {
