@@ -44,7 +44,8 @@ def test_rows_are_those_that_spark_reads(name: str, tmp_path: Path, by_listing: 
     assert snapshot.table_schema.names == [column["name"] for column in now["schema"]]
     _check(name, snapshot, now["rows"], now["schema"])
     keys = snapshot.scan(["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_commit_time"]).read_all()
-    assert _sorted([list(row.values()) for row in keys.to_pylist()]) == table["record_keys"]["rows"]
+    if "record_keys" in table:  # a table with virtual keys stores none
+        assert _sorted([list(row.values()) for row in keys.to_pylist()]) == table["record_keys"]["rows"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -49,7 +49,8 @@ class ScanTask:
     predicate: pc.Expression | None
     slices: tuple[FileSlice, ...]
     constants: Mapping[PartitionPath, Mapping[str, pa.Scalar]]
-    """Values of partition columns that files do not hold, by partition."""
+    """Values of partition columns by partition. They stand instead of what files hold, as in Spark: a writer with a
+    global index that keeps rows where they are may leave the value of another partition in a file."""
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -120,13 +121,10 @@ def _sorted_out(
 ) -> tuple[list[ds.ParquetFileFragment], list[BaseFile]]:
     """Split files into fragments that the dataset scanner takes as they are, and the rest."""
     wanted = pa.schema([task.schema.field(name) for name in task.read_columns])
-    file_system, root = task.store.arrow_filesystem()
-    file_format = ds.ParquetFileFormat()
 
     def fragment_of(base: BaseFile) -> ds.ParquetFileFragment | None:
-        path = f"{root}/{base.path}" if root else base.path
         try:
-            fragment = file_format.make_fragment(path, file_system)
+            fragment = _fragment(task, base)
             physical = fragment.physical_schema
         except (pa.ArrowException, OSError):
             return None  # read one by one, the file gets an error that says what it is
@@ -136,6 +134,18 @@ def _sorted_out(
         found = list(threads.map(fragment_of, files))
     plain = [fragment for fragment in found if fragment is not None]
     return plain, [base for base, fragment in zip(files, found, strict=True) if fragment is None]
+
+
+def _fragment(task: ScanTask, base: BaseFile) -> ds.ParquetFileFragment:
+    """A base file as a dataset fragment that knows the values of its partition."""
+    file_system, root = task.store.arrow_filesystem()
+    path = f"{root}/{base.path}" if root else base.path
+    known: pc.Expression | None = None
+    for name, value in task.constants.get(base.partition, {}).items():
+        field = pc.field(name)
+        fact = field == value if value.is_valid else field.is_null()
+        known = fact if known is None else known & fact
+    return ds.ParquetFileFormat().make_fragment(path, file_system, partition_expression=known)
 
 
 def _is_plain(physical: pa.Schema, wanted: pa.Schema) -> bool:
@@ -196,13 +206,21 @@ def _placed(task: ScanTask, index: int, base: BaseFile, schema: pa.Schema) -> It
 def _adapted(
     task: ScanTask, base: BaseFile, reader: BaseFileReader, groups: Sequence[RowGroup] | None
 ) -> Iterator[PositionedBatch]:
-    return reader.positioned_batches(
+    constants = task.constants.get(base.partition, {})
+    known = {name: value for name, value in constants.items() if name in task.read_columns}
+    for item in reader.positioned_batches(
         task.read_columns,
         target_schema=task.schema,
         row_groups=groups,
-        constants=task.constants.get(base.partition),
+        constants=constants,
         use_threads=len(task.slices) == 1,
-    )
+    ):
+        batch = item.batch
+        for name, value in known.items():
+            index = batch.schema.get_field_index(name)
+            field = batch.schema.field(index)
+            batch = batch.set_column(index, field, pa.repeat(value.cast(field.type), batch.num_rows))
+        yield PositionedBatch(start=item.start, batch=batch)
 
 
 def _matching_groups(task: ScanTask, base: BaseFile, reader: BaseFileReader) -> Sequence[RowGroup] | None:
@@ -210,10 +228,8 @@ def _matching_groups(task: ScanTask, base: BaseFile, reader: BaseFileReader) -> 
     wanted = pa.schema([task.schema.field(name) for name in task.read_columns])
     if task.predicate is None or len(reader.row_groups) < 2 or not _is_plain(reader.schema, wanted):
         return None
-    file_system, root = task.store.arrow_filesystem()
-    path = f"{root}/{base.path}" if root else base.path
     try:
-        fragment = ds.ParquetFileFormat().make_fragment(path, file_system)
+        fragment = _fragment(task, base)
         kept = {group.id for group in fragment.subset(task.predicate, schema=wanted).row_groups}
     except (pa.ArrowException, OSError):
         return None

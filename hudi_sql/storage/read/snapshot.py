@@ -214,10 +214,9 @@ class Snapshot:
                     f"There is no column {name}", table=self.config.name, hint=f"Columns: {', '.join(names)}."
                 )
         chosen = tuple(self.slices() if slices is None else slices)
-        constants = {}
-        if self.config.drop_partition_columns:
-            paths = {item.partition for item in chosen}
-            constants = {path: self.key_generator.filled_values(path) for path in paths}
+        generator = self.key_generator
+        of_path = generator.filled_values if self.config.drop_partition_columns else generator.partition_values
+        constants = {path: of_path(path) for path in {item.partition for item in chosen}}
         return ScanTask(
             store=self.store,
             schema=self.schema,
