@@ -316,7 +316,9 @@ def test_kinds_of_tables(
     )
     rows = narrow_rows(np.arange(300), 10)
     rows = rows.set_column(1, "name", pa.array([f"n{i}" for i in range(300)]))
-    odd = pc.binary_join_element_wise(rows["part"], pa.scalar(" a=b%:é"), "")
+    # Hadoop takes a colon for the end of a scheme, unless it is escaped.
+    suffix = " a=b%:é" if "urlencode" in properties else " a=b%é"
+    odd = pc.binary_join_element_wise(rows["part"], pa.scalar(suffix), "")
     rows = rows.set_column(5, "part", odd)
     session.register("source", rows)
     session.sql("insert into t select * from source")

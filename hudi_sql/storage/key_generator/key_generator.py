@@ -28,7 +28,8 @@ _WRITABLE = frozenset(
 )
 _FIRST_VERSION_WITH_FIXED_ENCODING = 9
 _CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
-_BAD_PATH = r"(^|/)\.{1,2}(/|$)|//|^/|/$|^\.hoodie(/|$)"
+# A colon before the first slash is the end of a scheme to Hadoop's paths: Spark can neither write nor read that.
+_BAD_PATH = r"(^|/)\.{1,2}(/|$)|//|^/|/$|^\.hoodie(/|$)|^[^/]*:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +164,7 @@ class KeyGenerator:
             path = paths.dictionary.filter(bad)[0].as_py()
             raise ConstraintError(
                 f"The partition value {path!r} cannot be a folder of the table",
-                hint="Leave out slashes at the ends and dots, or create the table with "
+                hint="Leave out colons, slashes at the ends and dots, or create the table with "
                 "hoodie.datasource.write.partitionpath.urlencode=true.",
             )
         return paths
