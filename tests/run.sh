@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the tests in an environment of their own: sh tests/run.sh [all|fast|spark|crash|perf] [pytest arguments]
-#   fast   everything that needs neither Spark nor benchmarks, lint and types included
+#   fast   everything that needs neither Spark, crashes nor benchmarks, lint and types included; what both engines
+#          must do runs once for each, with the other's import blocked
 #   spark  both directions with real Spark and Hudi (Java 17 and Maven; skipped loudly without them)
 #   crash  failing stores and several writers
 #   perf   the benchmarks in their short form
@@ -32,7 +33,9 @@ lint() {
 }
 
 fast() {
-  step tests "$py" -m pytest -q -n 2 -m "not spark and not perf and not slow" tests "$@"
+  step tests "$py" -m pytest -q -n 2 -m "not spark and not perf and not slow" \
+    --ignore=tests/conformance --ignore=tests/sqllogic --ignore=tests/golden \
+    --ignore=tests/crash --ignore=tests/concurrency tests "$@"
   for engine in duckdb datafusion; do
     [ "$engine" = duckdb ] && other=datafusion || other=duckdb
     step "$engine-alone" env HUDI_SQL_BLOCKED_ENGINE="$other" "$py" -m pytest -q -n 2 \
@@ -49,7 +52,7 @@ case "$what" in
   spark) spark "$@" ;;
   crash) crash "$@" ;;
   perf) perf "$@" ;;
-  all) lint; fast "$@"; spark "$@"; perf "$@" ;;
+  all) lint; fast "$@"; crash "$@"; spark "$@"; perf "$@" ;;
 esac
 
 if [ -n "$failed" ]; then

@@ -12,10 +12,11 @@ from hudi_sql.storage.metadata.reader import MetadataTable
 from hudi_sql.storage.model.commit import OperationType
 from hudi_sql.storage.model.files import BaseFile
 from hudi_sql.storage.properties.table_config import load_table_config
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 from hudi_sql.storage.read.snapshot import Snapshot
 from hudi_sql.storage.table import HudiTable
 from hudi_sql.storage.timeline.timeline import load_timeline
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN, Changes, SliceChanges
+from hudi_sql.storage.write.changes import Changes, SliceChanges
 from hudi_sql.storage.write.create import create_table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("p", pa.string())])

@@ -15,7 +15,22 @@ import pyarrow.dataset as ds
 
 from engine_adapters.protocol import Engine, EngineQueryError
 
-__all__ = ["ALL_TYPES", "CHECKS", "TableRelation"]
+__all__ = [
+    "ALL_TYPES",
+    "CHECKS",
+    "TableRelation",
+    "check_an_empty_relation_has_its_columns",
+    "check_describe_reads_nothing",
+    "check_errors_say_when_they_came_up",
+    "check_every_type_comes_through",
+    "check_filters_are_exact",
+    "check_many_batches_and_a_self_join",
+    "check_nothing_lent_remains",
+    "check_parameters_are_bound",
+    "check_projection_reaches_the_relation",
+    "check_registered_objects_are_sources",
+    "check_rows_can_be_counted_without_columns",
+]
 
 _ROWS = 300_000
 

@@ -30,7 +30,8 @@ from hudi_sql.planner.places import PlaceCodes, slice_changes
 from hudi_sql.planner.winners import compare_ordering, group_codes, pick_winners, same_values
 from hudi_sql.sql.model import ClauseAction
 from hudi_sql.storage.model.files import FileSlice
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN, Changes
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
+from hudi_sql.storage.write.changes import Changes
 
 __all__ = [
     "DELETED_FLAG",

@@ -72,7 +72,7 @@ def run_dml(
         try:
             return _attempt(bound, scope, config, attempt)
         except ConflictError as error:
-            if not can_repeat or attempt >= num_attempts:
+            if not error.retryable or not can_repeat or attempt >= num_attempts:
                 raise
             _LOG.info("attempt %d of %s ends in a conflict: %s", attempt, type(bound).__name__, error)
             # Not for secrecy: writers that met once should not meet again.

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from hudi_sql.planner.model import TableFacts
 from hudi_sql.storage.model.files import FileSlice
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 from hudi_sql.storage.read.predicate import And, Compare, CompareOp, Predicate
 from hudi_sql.storage.read.snapshot import Snapshot
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
 
 __all__ = ["SnapshotKeys"]
 

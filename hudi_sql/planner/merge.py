@@ -38,8 +38,8 @@ from hudi_sql.planner.target import (
 )
 from hudi_sql.sql.model import BoundMerge, ClauseAction, ClauseKind, MergeClause
 from hudi_sql.storage.model.commit import OperationType
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 from hudi_sql.storage.read.snapshot import Snapshot
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
 
 __all__ = ["plan_merge"]
 

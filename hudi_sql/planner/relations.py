@@ -10,8 +10,8 @@ import pyarrow.dataset as ds
 
 from hudi_sql.planner.model import LentTable
 from hudi_sql.storage.model.files import FileSlice
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 from hudi_sql.storage.read.snapshot import Snapshot, SnapshotRelation
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
 
 __all__ = ["PositionsRelation", "relation_of"]
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from hudi_sql.planner.model import TableFacts, lent_name, returned_name, stored_name, value_name
 from hudi_sql.planner.rewrite import columns_of, quoted
 from hudi_sql.sql.model import Assignment
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 
 __all__ = [
     "TARGET",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from hudi_sql.errors import UnsupportedStatementError
 from hudi_sql.sql.context import BindContext
@@ -19,6 +22,7 @@ __all__ = ["bind"]
 
 _OWN_WORDS = ("hoodie.", "hudi_sql.")
 _LATER = {"CALL", "DESCRIBE", "DESC", "SHOW", "ALTER", "REFRESH", "MSCK", "ANALYZE", "OPTIMIZE", "EXPLAIN"}
+_EXPLAIN = re.compile(r"\s*explain\s+((analyze|verbose)\b\s*|\([^)]*\)\s*)*", re.IGNORECASE)
 
 
 def bind(parsed: Parsed, context: BindContext) -> BoundStatement:
@@ -56,20 +60,38 @@ def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatem
             raise UnsupportedStatementError(
                 f"{word} is not supported", hint="See the list of statements in the reference.", part=word
             )
+        if word == "EXPLAIN":
+            _refuse_plans_of_hudi(text, context)
         return BoundPassThrough(text=text)
     tables = hudi_tables(tree, context)
     if isinstance(tree, exp.Query | exp.Values):
         if tables:
             return BoundSelect(text=text, tables=tables, query=_spelled(tree, tables, context))
     elif tables:
-        word = text.split(maxsplit=1)[0].upper()
-        raise UnsupportedStatementError(
-            f"{word} is not supported for Hudi tables",
-            hint="See the list of statements in the reference.",
-            table=str(next(iter(tables.values()))),
-            part=word,
-        )
+        raise _unsupported(text, tables)
     return BoundPassThrough(text=text, rendered=tree if context.dialect == "spark" else None)
+
+
+def _unsupported(text: str, tables: dict[str, TableName]) -> UnsupportedStatementError:
+    word = text.split(maxsplit=1)[0].upper()
+    return UnsupportedStatementError(
+        f"{word} is not supported for Hudi tables",
+        hint="See the list of statements in the reference.",
+        table=str(next(iter(tables.values()))),
+        part=word,
+    )
+
+
+def _refuse_plans_of_hudi(text: str, context: BindContext) -> None:
+    """The engine alone cannot plan what it does not hold; its own statements it may explain."""
+    statement = _EXPLAIN.sub("", text)
+    try:
+        tree = parse_one(statement, dialect=context.dialect)
+    except SqlglotError:
+        return
+    tables = hudi_tables(tree, context) if isinstance(tree, exp.Expression) else {}
+    if tables:
+        raise _unsupported(text, tables)
 
 
 def _dropped(tree: exp.Drop) -> exp.Expression | None:

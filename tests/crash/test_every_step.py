@@ -27,6 +27,9 @@ from tests.table_writes import (
     values_of,
 )
 
+# A writer that dies leaves half-written Parquet files, whose finalizers then complain that their store is gone.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 # One thread, and no second heartbeat: the steps of a commit come in one order.
 DYING = WriteConfig(parallelism=1)
 # To this writer those in memory are dead soon.

@@ -156,7 +156,7 @@ class MetadataTable:
             records = decode_datums(layer.cells.values, layer.schema_json, layer.path)
             maps = records.field("filesystemMetadata")
             for key, entries in zip(layer.cells.keys.to_pylist(), maps.to_pylist(), strict=True):
-                merge_files(found.setdefault(key.decode(), {}), entries or ())
+                _merge_files(found.setdefault(key.decode(), {}), entries or ())
         return found
 
     def _merged(self, partition: str, select: Selection) -> tuple[pa.Array, pa.StructArray]:
@@ -189,7 +189,7 @@ class MetadataTable:
         return all_keys.take(newest).filter(alive), kept.filter(alive)
 
 
-def merge_files(known: dict[str, int], entries: Iterable[tuple[str, dict[str, object]]]) -> None:
+def _merge_files(known: dict[str, int], entries: Iterable[tuple[str, dict[str, object]]]) -> None:
     """Merge one record's files into those of older ones (metadata table notes §6)."""
     for name, info in entries:
         size = info["size"]

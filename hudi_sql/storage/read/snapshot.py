@@ -215,7 +215,9 @@ class Snapshot:
                 )
         chosen = tuple(self.slices() if slices is None else slices)
         generator = self.key_generator
-        of_path = generator.filled_values if self.config.drop_partition_columns else generator.partition_values
+        of_path = (
+            generator.filled_values if self.config.drop_partition_columns else generator.partition_values
+        )
         constants = {path: of_path(path) for path in {item.partition for item in chosen}}
         return ScanTask(
             store=self.store,

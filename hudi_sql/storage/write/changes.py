@@ -15,12 +15,7 @@ import pyarrow as pa
 from hudi_sql.storage.model.commit import OperationType
 from hudi_sql.storage.model.files import FileSlice, PartitionPath
 
-__all__ = ["POSITION_COLUMN", "SLICE_COLUMN", "Changes", "SliceChanges"]
-
-SLICE_COLUMN = "_hudi_sql_slice"
-"""int32: index of the row's file slice in the tuple of slices that was scanned."""
-POSITION_COLUMN = "_hudi_sql_position"
-"""int64: 0-based position of the row in its base file."""
+__all__ = ["Changes", "SliceChanges"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

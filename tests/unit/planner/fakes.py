@@ -27,7 +27,7 @@ from hudi_sql.sql.model import (
 )
 from hudi_sql.storage.model.files import FileId, FileSlice, PartitionPath
 from hudi_sql.storage.model.instant import InstantTime
-from hudi_sql.storage.write.changes import POSITION_COLUMN, SLICE_COLUMN
+from hudi_sql.storage.read.positions import POSITION_COLUMN, SLICE_COLUMN
 
 META = (
     "_hoodie_commit_time",

@@ -93,6 +93,26 @@ def test_statements_that_touch_no_hudi_table_pass() -> None:
         assert isinstance(bound(text), BoundPassThrough)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPLAIN SELECT * FROM t",
+        "explain analyze WITH c AS (SELECT * FROM t) SELECT * FROM c",
+        "EXPLAIN (FORMAT json) SELECT * FROM x JOIN t USING (id)",
+        "EXPLAIN DELETE FROM t WHERE id = 1",
+        "DESCRIBE t",
+    ],
+)
+def test_plans_of_hudi_tables_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedStatementError, match="EXPLAIN|DESCRIBE"):
+        bound(text)
+
+
+def test_the_engine_explains_its_own_statements() -> None:
+    for text in ("EXPLAIN SELECT * FROM x", "EXPLAIN ANALYZE SELECT 1", "EXPLAIN this is no statement"):
+        assert isinstance(bound(text), BoundPassThrough)
+
+
 def test_a_query_says_which_tables_it_reads() -> None:
     found = bound("WITH c AS (SELECT 1) SELECT * FROM t JOIN c ON true JOIN hudi.'/a/b' x ON true")
     assert isinstance(found, BoundSelect)
@@ -115,7 +135,7 @@ def test_names_of_an_update_are_spelled_as_stored() -> None:
     ("text", "column"),
     [
         ("UPDATE t SET pric = 1", "pric"),
-        ("UPDATE t SET price = nam", "nam"),
+        ("UPDATE t SET price = nme", "nme"),
         ("UPDATE t SET price = 1 WHERE pricee = 1", "pricee"),
         ("DELETE FROM t WHERE t.idd = 1", "idd"),
         ("UPDATE t SET st.c = 1", "c"),
