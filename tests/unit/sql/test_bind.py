@@ -104,7 +104,7 @@ def test_statements_that_touch_no_hudi_table_pass() -> None:
     ],
 )
 def test_plans_of_hudi_tables_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedStatementError, match="EXPLAIN|DESCRIBE"):
+    with pytest.raises(UnsupportedStatementError, match=r"EXPLAIN|DESCRIBE"):
         bound(text)
 
 
