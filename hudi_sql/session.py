@@ -279,6 +279,7 @@ class Session:
     def _create_context(self) -> CreateContext:
         return CreateContext(
             catalog=self._catalog,
+            dialect=self._dialect,
             settings=self._hoodie_settings(),
             storage_options=self._storage_options,
             open_table=self._open,

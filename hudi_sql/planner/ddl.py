@@ -13,7 +13,7 @@ from hudi_sql.errors import BindError, ConfigError, TableExistsError, TableNotFo
 from hudi_sql.sql.model import BoundCreateTable, BoundDropTable, TableName
 from hudi_sql.sql.properties import NormalisedProperties, normalise_table_properties
 from hudi_sql.storage.fs.uri import open_store
-from hudi_sql.storage.properties.kinds import TableType
+from hudi_sql.storage.properties.kinds import TableType, TimelineZone
 from hudi_sql.storage.table import HudiTable
 
 __all__ = ["CreateContext", "run_create", "run_drop"]
@@ -24,6 +24,7 @@ class CreateContext:
     """What a CREATE or DROP works on."""
 
     catalog: Catalog
+    dialect: str
     settings: Mapping[str, str]
     """`hoodie.*` settings of the session."""
     storage_options: Mapping[str, str]
@@ -159,6 +160,8 @@ def _create(
         merge_mode=properties.merge_mode,
         table_type=properties.table_type or TableType.COPY_ON_WRITE,
         payload_class=properties.payload_class,
+        # Under its dialect a table is what Spark makes of the same statement.
+        timeline_zone=None if context.dialect == "spark" else TimelineZone.UTC,
         properties=properties.table_properties,
         settings=config,
         storage_options=context.storage_options,

@@ -15,7 +15,7 @@ from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.metadata.reader import MetadataTable
 from hudi_sql.storage.model.commit import CommitMetadata
-from hudi_sql.storage.properties.kinds import MergeMode, TableType
+from hudi_sql.storage.properties.kinds import MergeMode, TableType, TimelineZone
 from hudi_sql.storage.properties.table_config import TableConfig, load_table_config
 from hudi_sql.storage.read.snapshot import Snapshot
 from hudi_sql.storage.timeline.read import read_commit
@@ -74,6 +74,7 @@ class HudiTable:
         merge_mode: MergeMode | None = None,
         table_type: TableType = TableType.COPY_ON_WRITE,
         payload_class: str | None = None,
+        timeline_zone: TimelineZone | None = TimelineZone.UTC,
         properties: Mapping[str, str] | None = None,
         settings: WriteConfig | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -96,6 +97,7 @@ class HudiTable:
             merge_mode=merge_mode,
             table_type=table_type,
             payload_class=payload_class,
+            timeline_zone=timeline_zone,
             properties=properties,
             settings=settings,
         )

@@ -11,7 +11,7 @@ from hudi_sql.errors import SchemaError, TableExistsError, TableNotFoundError, U
 from hudi_sql.storage.base_file.statistics import indexed_columns
 from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.metadata.bootstrap import bootstrap_metadata_table
-from hudi_sql.storage.properties.kinds import MergeMode, TableType, infer_key_generator
+from hudi_sql.storage.properties.kinds import MergeMode, TableType, TimelineZone, infer_key_generator
 from hudi_sql.storage.properties.table_config import TableConfig, create_table_config, load_table_config
 from hudi_sql.storage.schema.avro_arrow import avro_schema_from_arrow
 from hudi_sql.storage.schema.names import check_storable
@@ -38,6 +38,7 @@ def create_table(
     merge_mode: MergeMode | None = None,
     table_type: TableType = TableType.COPY_ON_WRITE,
     payload_class: str | None = None,
+    timeline_zone: TimelineZone | None = TimelineZone.UTC,
     properties: Mapping[str, str] | None = None,
     settings: WriteConfig | None = None,
 ) -> TableConfig:
@@ -54,6 +55,7 @@ def create_table(
         merge_mode: Event time where there are ordering fields, else commit time, unless given.
         table_type: Copy-on-Write or Merge-on-Read.
         payload_class: An older way to state the merge mode.
+        timeline_zone: Of its instants; None leaves it unsaid, as Spark does, which means each writer's own.
         properties: Further `hoodie.*` table properties, kept as they are.
         settings: Decide about the metadata table.
 
@@ -84,7 +86,6 @@ def create_table(
         "hoodie.timeline.history.path": "history",
         "hoodie.archivelog.folder": "archived",
         "hoodie.table.format": "native",
-        "hoodie.table.timeline.timezone": "UTC",
         "hoodie.record.merge.mode": mode.value,
         "hoodie.table.keygenerator.type": infer_key_generator(
             tuple(record_key_fields), ",".join(partition_fields)
@@ -103,6 +104,8 @@ def create_table(
     ):
         if fields:
             table[key] = ",".join(fields)
+    if timeline_zone is not None:
+        table.setdefault("hoodie.table.timeline.timezone", timeline_zone.value)
     if payload_class is not None:
         table["hoodie.table.legacy.payload.class"] = payload_class
     config = create_table_config(store, table)
