@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -149,6 +149,8 @@ def _create(
             hint="Check the location, or declare the columns.",
             table=entry.name,
         )
+    # Under its dialect a table is what Spark makes of the statement: the first write adds the metadata table.
+    as_spark = context.dialect == "spark"
     HudiTable.create(
         entry.location,
         schema=schema,
@@ -160,10 +162,9 @@ def _create(
         merge_mode=properties.merge_mode,
         table_type=properties.table_type or TableType.COPY_ON_WRITE,
         payload_class=properties.payload_class,
-        # Under its dialect a table is what Spark makes of the same statement.
-        timeline_zone=None if context.dialect == "spark" else TimelineZone.UTC,
+        timeline_zone=None if as_spark else TimelineZone.UTC,
         properties=properties.table_properties,
-        settings=config,
+        settings=replace(config, metadata_enable=False) if as_spark else config,
         storage_options=context.storage_options,
     )
 

@@ -14,6 +14,7 @@ from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import CommitOutcomeUnknownError, HudiSqlError, TransientStorageError
 from hudi_sql.storage.fs.local import LocalStore
 from hudi_sql.storage.fs.memory import MemoryStore
+from hudi_sql.storage.properties.table_config import load_table_config
 from hudi_sql.storage.timeline.timeline import load_timeline
 from tests.faulty_store import Crash, CrashAt, FaultyStore
 from tests.table_writes import (
@@ -123,6 +124,33 @@ def test_a_writer_that_dies(fresh, name, is_after):
     assert outcomes == sorted(outcomes)
     assert len(outcomes) > 15
     assert outcomes.count(True) in range(1, 6)
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_first_writer_that_dies(is_after):
+    """The first write to a table without a metadata table makes that too."""
+    outcomes = []
+    for number in itertools.count(1):
+        store = MemoryStore(f"t{uuid.uuid4().hex}")
+        make_table(store, settings=WriteConfig(metadata_enable=False))
+        crash = CrashAt(number, after=is_after)
+        try:
+            insert(open_table(FaultyStore.crashing(store, crash)), rows_of([1, 2]), settings=DYING)
+        except Crash:
+            pass
+        else:
+            assert not crash.is_dead
+            break
+        seen = values_of(open_table(store))
+        assert seen in ({}, {1: "v1", 2: "v2"})
+        assert values_by_listing(store) == seen
+        outcomes.append(bool(seen))
+        time.sleep(0.05)
+        recover(store, seen)
+        assert load_table_config(store).metadata_partitions == {"files", "column_stats", "partition_stats"}
+    assert outcomes == sorted(outcomes)
+    assert len(outcomes) > 25
+    assert any(outcomes)
 
 
 @pytest.mark.parametrize("fresh", ["memory"], indirect=True)

@@ -29,6 +29,7 @@ from hudi_sql.storage.transaction.transaction import (
 from hudi_sql.storage.write.changes import Changes
 from hudi_sql.storage.write.cow import OutputFile, WriteTarget, WrittenFile, output_file, rewrite_slice
 from hudi_sql.storage.write.executor import writer_threads
+from hudi_sql.storage.write.first_metadata_table import ensure_metadata_table
 from hudi_sql.storage.write.inserts import InsertRouter
 from hudi_sql.storage.write.metadata_table import MetadataTableWriter
 from hudi_sql.storage.write.partitioner import Bin, average_record_bytes, bins, new_file_id
@@ -84,6 +85,7 @@ def run_commit(
     if not changes.slices and inserts is None:
         return CommitResult()
     phases = _Phases()
+    config = ensure_metadata_table(store, config, snapshot.table_schema, settings)
     metadata_table = MetadataTableWriter.open(store, config, snapshot)
     steps = MetadataSteps(
         write=metadata_table.write, discard=metadata_table.discard, roll_back=metadata_table.roll_back

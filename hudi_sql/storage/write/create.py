@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import SchemaError, TableExistsError, TableNotFoundError, UnsupportedTableError
-from hudi_sql.storage.base_file.statistics import indexed_columns
 from hudi_sql.storage.fs.base import Store
-from hudi_sql.storage.metadata.bootstrap import bootstrap_metadata_table
 from hudi_sql.storage.properties.kinds import MergeMode, TableType, TimelineZone, infer_key_generator
 from hudi_sql.storage.properties.table_config import TableConfig, create_table_config, load_table_config
 from hudi_sql.storage.schema.avro_arrow import avro_schema_from_arrow
 from hudi_sql.storage.schema.names import check_storable
+from hudi_sql.storage.write.first_metadata_table import add_metadata_table
 
 __all__ = ["create_table"]
 
@@ -74,7 +73,6 @@ def create_table(
             _check_field(schema, field, role)
     _check_absent(store)
     mode = merge_mode or _mode(payload_class, ordering_fields)
-    settings = settings or WriteConfig()
     table = {
         "hoodie.table.name": name,
         "hoodie.database.name": database,
@@ -109,17 +107,7 @@ def create_table(
     if payload_class is not None:
         table["hoodie.table.legacy.payload.class"] = payload_class
     config = create_table_config(store, table)
-    if settings.metadata_enable:
-        columns = indexed_columns(
-            schema, listed=settings.column_stats_columns, max_columns=settings.column_stats_max_columns
-        )
-        config = bootstrap_metadata_table(
-            store,
-            config,
-            columns=columns if settings.column_stats_enable else (),
-            with_partition_stats=bool(partition_fields) and settings.partition_stats_enable,
-        )
-    return config
+    return add_metadata_table(store, config, schema, settings or WriteConfig())
 
 
 def _mode(payload_class: str | None, ordering_fields: Sequence[str]) -> MergeMode:
