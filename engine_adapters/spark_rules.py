@@ -7,7 +7,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from engine_adapters.protocol import EngineQueryError
 
-__all__ = ["INTEGER_TYPES", "refuse_untranslatable", "truncate_before_integer_casts", "unit_names"]
+__all__ = ["INTEGER_TYPES", "common_form", "refuse_untranslatable", "truncate_before_integer_casts"]
 
 INTEGER_TYPES = frozenset(
     {exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT}
@@ -40,7 +40,16 @@ def refuse_untranslatable(tree: exp.Expression) -> None:
             )
 
 
-def unit_names(node: exp.Expression) -> exp.Expression:
+def common_form(node: exp.Expression) -> exp.Expression:
+    """What both engines write otherwise than Spark: one node of a tree, for `transform`."""
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "pmod" and len(node.expressions) == 2:
+        value, divisor = (exp.Paren(this=item.copy()) for item in node.expressions)
+        cut = exp.Paren(this=exp.Add(this=exp.Mod(this=value, expression=divisor), expression=divisor.copy()))
+        return exp.Paren(this=exp.Mod(this=cut, expression=divisor.copy()))
+    return _unit_names(node)
+
+
+def _unit_names(node: exp.Expression) -> exp.Expression:
     """Spark's short names of date parts in trunc and date_trunc."""
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
         unit = node.args.get("unit")

@@ -62,6 +62,26 @@ def _integer_division(generator: Generator, node: exp.IntDiv) -> str:
     return f"CAST(TRUNC({generator.sql(node, 'this')} / {generator.sql(node, 'expression')}) AS BIGINT)"
 
 
+_WALL_CLOCK = {exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.DATETIME}
+_INSTANT = {exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ}
+
+
+def _cast(generator: Generator, node: exp.Cast) -> str:
+    """Instants in microseconds: nanoseconds end in 2262, and with a precision DataFusion forgets the zone."""
+    if node.to.this in _INSTANT and not node.to.expressions:
+        kind = exp.Literal.string('Timestamp(Microsecond, Some("UTC"))')
+        return generator.func("arrow_cast", node.this, kind)
+    return generator.cast_sql(node)
+
+
+def _time_to_text(generator: Generator, node: exp.TimeToStr) -> str:
+    """The format is strftime's, but for fractions, and for a mark of strictness that sqlglot puts into it."""
+    form = node.args["format"]
+    if isinstance(form, exp.Literal):
+        form = exp.Literal.string(form.name.replace("strict", "").replace("%f", "%6f"))
+    return generator.func("to_char", node.this, form)
+
+
 class DataFusion(Postgres):
     """PostgreSQL's dialect with DataFusion's differences."""
 
@@ -82,11 +102,8 @@ class DataFusion(Postgres):
             exp.DataType.Type.BINARY: "BYTEA",
             exp.DataType.Type.VARBINARY: "BYTEA",
             exp.DataType.Type.TEXT: "VARCHAR",
-            exp.DataType.Type.TIMESTAMP: "TIMESTAMP",
-            exp.DataType.Type.TIMESTAMPNTZ: "TIMESTAMP",
             exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMPTZ",
             exp.DataType.Type.TIMESTAMPLTZ: "TIMESTAMPTZ",
-            exp.DataType.Type.DATETIME: "TIMESTAMP",
         }
         TRANSFORMS = {  # noqa: RUF012
             **Postgres.Generator.TRANSFORMS,
@@ -108,8 +125,17 @@ class DataFusion(Postgres):
             exp.CurrentTimestamp: lambda *_: "now()",
             exp.Substring: _function("substr"),
             exp.GroupConcat: _function("string_agg"),
-            exp.Initcap: _function("initcap"),
+            exp.Cast: _cast,
+            exp.Decode: lambda self, e: self.cast_sql(exp.cast(e.this, "text")),
+            exp.Initcap: lambda self, e: self.func("initcap", e.this),
+            exp.TimeToStr: _time_to_text,
             exp.RegexpReplace: _function("regexp_replace"),
             exp.StrPosition: _function("strpos"),
             exp.Unnest: _function("unnest"),
         }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            """Wall-clock times in microseconds, as tables store them."""
+            if expression.this in _WALL_CLOCK and not expression.expressions:
+                return "TIMESTAMP(6)"
+            return str(super().datatype_sql(expression))

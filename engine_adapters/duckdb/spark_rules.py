@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from engine_adapters.spark_rules import refuse_untranslatable, truncate_before_integer_casts, unit_names
+from engine_adapters.spark_rules import common_form, refuse_untranslatable, truncate_before_integer_casts
 
 __all__ = ["render"]
 
@@ -18,7 +18,7 @@ def render(tree: exp.Expression, source_dialect: str) -> str:
 
 
 def _duckdb_form(node: exp.Expression) -> exp.Expression:
-    node = unit_names(node)
+    node = common_form(node)
     if isinstance(node, exp.TsOrDsAdd | exp.DateAdd) and not isinstance(node.parent, exp.Cast):
         # Spark's date_add gives a DATE, DuckDB's DATE + INTERVAL a TIMESTAMP.
         return exp.Cast(this=node.copy(), to=exp.DataType.build("date"))

@@ -201,7 +201,12 @@ class _Decision:
                 ranking_name(n): self._field(name) for n, name in enumerate(self.facts.ordering_fields)
             }
         columns = [
-            cast_column(column, fields[name], table=self.facts.label)
+            cast_column(
+                column,
+                fields[name],
+                table=self.facts.label,
+                by_position=self.facts.has_positional_structs,
+            )
             if name in fields
             else plain_column(column)
             for name, column in zip(rows.column_names, rows.columns, strict=True)

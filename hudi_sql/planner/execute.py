@@ -95,7 +95,7 @@ def _attempt(bound: BoundDml, scope: StatementScope, config: WriteConfig, attemp
     table = scope.table(bound.target)
     table.check_writable()
     snapshot = scope.snapshot(bound.target)
-    facts = table_facts(str(bound.target), snapshot)
+    facts = table_facts(str(bound.target), snapshot, scope.dialect)
     keys = SnapshotKeys(snapshot, facts)
     returned = None
     if isinstance(bound, BoundInsert):

@@ -118,7 +118,7 @@ def whole_rows(
             else:
                 arrays.append(pa.chunked_array([pa.nulls(batch.num_rows, field.type)]))
         names = pa.table(arrays, names=schema.names)
-        rows = cast_table(names, schema, table=facts.label)
+        rows = cast_table(names, schema, table=facts.label, by_position=facts.has_positional_structs)
         check_not_null(rows, schema, table=facts.label)
         yield rows
 

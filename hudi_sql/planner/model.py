@@ -72,6 +72,8 @@ class TableFacts:
     """Whether a lower ordering value loses against the stored row."""
     has_global_index: bool
     """Whether a key is unique in the whole table, not only in its partition."""
+    has_positional_structs: bool = False
+    """Whether the statement's structs take the stored names in their order, as Spark does it."""
 
     @property
     def identity_fields(self) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ class StatementScope:
         return found
 
 
-def table_facts(label: str, snapshot: Snapshot) -> TableFacts:
+def table_facts(label: str, snapshot: Snapshot, dialect: str = "duckdb") -> TableFacts:
     """What planning must know of a table."""
     config = snapshot.config
     return TableFacts(
@@ -127,6 +127,7 @@ def table_facts(label: str, snapshot: Snapshot) -> TableFacts:
         ordering_fields=tuple(config.ordering_fields),
         is_event_time=config.merge_mode is MergeMode.EVENT_TIME_ORDERING and bool(config.ordering_fields),
         has_global_index=_has_global_index(snapshot),
+        has_positional_structs=dialect == "spark",
     )
 
 

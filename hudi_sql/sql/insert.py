@@ -9,7 +9,7 @@ from hudi_sql.errors import BindError, UnsupportedStatementError
 from hudi_sql.sql.context import BindContext, TableInfo
 from hudi_sql.sql.model import BoundInsert, StoreAssignment, TableName
 from hudi_sql.sql.names import find_column, hudi_tables, is_meta, target_of, unknown_column
-from hudi_sql.sql.types import cast_for_store, check_store_assignment
+from hudi_sql.sql.types import cast_for_store, check_store_assignment, spark_cast_for_store
 from hudi_sql.sql.values import check_duplicates, default_to_null
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 
@@ -36,6 +36,8 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
     on_conflict = _on_conflict(tree, name)
     static, dynamic = _partition(table.args.get("partition"), info, str(name))
     query = _query(tree, str(name))
+    if not tree.args.get("by_name"):
+        _name_items(query)
     tables = hudi_tables(query, context)
     given = context.describe(query)
     skip = _leading_meta(given)
@@ -66,7 +68,7 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
         tables=tables,
         target=name,
         columns=columns,
-        query=_cast_query(query, columns, positions, len(given), info.schema),
+        query=_cast_query(query, columns, positions, given=given, schema=info.schema, rule=rule),
         static_partition=static,
         store_assignment=rule,
         on_conflict=on_conflict,
@@ -75,6 +77,8 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
 
 def _query(tree: exp.Insert, table: str) -> exp.Expression:
     query = tree.expression
+    if query is None and isinstance(tree.args.get("source"), exp.Table):
+        query = exp.Select(expressions=[exp.Star()]).from_(tree.args["source"].copy())
     if query is None:
         raise BindError("INSERT has no rows", hint="Give VALUES or a query.", table=table)
     query = query.copy()
@@ -94,11 +98,38 @@ def _query(tree: exp.Insert, table: str) -> exp.Expression:
     return query
 
 
+def _name_items(query: exp.Expression) -> None:
+    """Give what a query selects names of its own: only positions count, and an engine may refuse equal names."""
+    if isinstance(query, exp.Subquery):
+        _name_items(query.this)
+    elif isinstance(query, exp.SetOperation):
+        _name_items(query.this)
+        _name_items(query.expression)
+    elif isinstance(query, exp.Select):
+        seen: set[str] = set()
+        items: list[exp.Expression] = []
+        for number, item in enumerate(query.expressions):
+            name = item.alias_or_name.lower() if isinstance(item, exp.Column | exp.Alias) else ""
+            if item.is_star or (name and name not in seen):
+                seen.add(name)
+                items.append(item)
+            else:
+                alias = exp.Identifier(this=f"__hudi_sql_c{number}", quoted=True)
+                items.append(exp.Alias(this=item.unalias(), alias=alias))
+        query.set("expressions", items)
+
+
 def _cast_query(
-    query: exp.Expression, columns: tuple[str, ...], positions: list[int], size: int, schema: pa.Schema
+    query: exp.Expression,
+    columns: tuple[str, ...],
+    positions: list[int],
+    *,
+    given: pa.Schema,
+    schema: pa.Schema,
+    rule: StoreAssignment,
 ) -> exp.Expression:
     """The query's columns, under names of our own, cast to the stored types."""
-    names = [exp.Identifier(this=f"c{number}", quoted=True) for number in range(size)]
+    names = [exp.Identifier(this=f"c{number}", quoted=True) for number in range(len(given))]
     alias = exp.TableAlias(this=exp.Identifier(this=_SOURCE, quoted=True), columns=names)
     source: exp.Expression
     if isinstance(query, exp.Values):
@@ -113,12 +144,12 @@ def _cast_query(
             this=exp.Identifier(this=f"c{position}", quoted=True),
             table=exp.Identifier(this=_SOURCE, quoted=True),
         )
-        items.append(
-            exp.Alias(
-                this=cast_for_store(value, schema.field(column).type),
-                alias=exp.Identifier(this=column, quoted=True),
-            )
-        )
+        stored = schema.field(column).type
+        if rule is StoreAssignment.SPARK_ANSI:
+            cast = spark_cast_for_store(value, stored, given.field(position).type)
+        else:
+            cast = cast_for_store(value, stored)
+        items.append(exp.Alias(this=cast, alias=exp.Identifier(this=column, quoted=True)))
     return exp.Select(expressions=items).from_(source)
 
 

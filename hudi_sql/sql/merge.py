@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -28,9 +29,15 @@ from hudi_sql.sql.names import (
     target_of,
     unknown_column,
 )
-from hudi_sql.sql.types import cast_for_store
+from hudi_sql.sql.spark_typing import SparkTyper
 from hudi_sql.sql.update import returning_items
-from hudi_sql.sql.values import assignments, check_condition, check_duplicates, stored_value
+from hudi_sql.sql.values import (
+    assignments,
+    cast_assignments,
+    check_condition,
+    check_duplicates,
+    resolved_value,
+)
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 
 __all__ = ["bind_merge"]
@@ -90,6 +97,7 @@ class _MergeBinder:
         scope = Scope(self.table).add(self.alias, [*META_COLUMNS, *self.info.schema.names, _ACTION])
         scope.add(self.source_alias, self.source_schema.names)
         tables = {**hudi_tables(self.tree, self.context), self.name.key: self.name}
+        clauses = self._cast([self._clause(when) for when in whens])
         return BoundMerge(
             text=self.text,
             tables=tables,
@@ -99,12 +107,37 @@ class _MergeBinder:
             source_alias=self.source_alias,
             source_schema=self.source_schema,
             on=self.on,
-            clauses=tuple(self._clause(when) for when in whens),
+            clauses=clauses,
             with_=None if self.with_ is None else self.with_.copy(),
             returning=returning_items(returning, self.info, self.alias, scope),
             store_assignment=StoreAssignment.SPARK_CAST
             if self.context.dialect == "spark"
             else StoreAssignment.ENGINE,
+        )
+
+    def _cast(self, clauses: Sequence[MergeClause]) -> tuple[MergeClause, ...]:
+        """Clauses with their values cast to what stores them."""
+        groups = [clause.assignments for clause in clauses]
+        if self.context.dialect == "spark":
+            typer = SparkTyper(
+                self.tree.this,
+                self.alias,
+                [self.source],
+                with_=self.with_,
+                schema=self.info.schema,
+                table=self.table,
+                context=self.context,
+            )
+            conditions = [
+                (f"WHEN {clause.kind.value.upper()} AND", clause.condition)
+                for clause in clauses
+                if clause.condition is not None
+            ]
+            groups = typer.check(groups, [("ON", self.on), *conditions])
+        else:
+            groups = [cast_assignments(group, self.info.schema) for group in groups]
+        return tuple(
+            replace(clause, assignments=group) for clause, group in zip(clauses, groups, strict=True)
         )
 
     def _describe(self) -> pa.Schema:
@@ -279,7 +312,7 @@ class _MergeBinder:
         return tuple(
             Assignment(
                 column=name,
-                value=stored_value(item, self.info.schema.field(name).type, self.source_only, part),
+                value=resolved_value(item, self.source_only, part),
             )
             for name, item in zip(columns, given, strict=True)
         )
@@ -301,7 +334,7 @@ class _MergeBinder:
                     part=part,
                     column=field.name,
                 )
-            result.append(Assignment(column=field.name, value=cast_for_store(value, field.type)))
+            result.append(Assignment(column=field.name, value=value))
         return tuple(result)
 
     def _by_position(self, part: str) -> tuple[Assignment, ...]:
@@ -314,9 +347,7 @@ class _MergeBinder:
                 part=part,
             )
         return tuple(
-            Assignment(
-                column=field.name, value=cast_for_store(column_of(name, self.source_alias), field.type)
-            )
+            Assignment(column=field.name, value=column_of(name, self.source_alias))
             for field, name in zip(self.info.schema, self.source_schema.names, strict=True)
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,17 @@ _TYPE = ("type", "hoodie.table.type", "hoodie.datasource.write.table.type")
 _MERGE_MODE = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode", "mergeMode")
 _PAYLOAD = ("payloadClass", "hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class")
 _VERSION = "hoodie.write.table.version"
+_GENERATOR = (
+    "hoodie.datasource.write.keygenerator.class",
+    "hoodie.datasource.write.keygenerator.type",
+    "hoodie.table.keygenerator.class",
+    "hoodie.table.keygenerator.type",
+)
+_INFERRED = re.compile(
+    r"(org\.apache\.hudi\.keygen\.)?(simple|complex|nonpartitioned|non_partition)(avro)?(keygenerator)?",
+    re.IGNORECASE,
+)
+"""Key generators that follow from the columns, whatever their name is: Spark infers them, too."""
 _KEPT = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
@@ -76,7 +88,17 @@ def normalise_table_properties(properties: Mapping[str, str]) -> NormalisedPrope
         ConfigError: A `hoodie.*` name is unknown, or a value cannot be used.
         UnsupportedTableError: Another table version is asked for.
     """
-    groups = (_KEY_FIELDS, _ORDERING_FIELDS, _TYPE, _MERGE_MODE, _PAYLOAD, _KEPT, _ACCEPTED, (_VERSION,))
+    groups = (
+        _KEY_FIELDS,
+        _ORDERING_FIELDS,
+        _TYPE,
+        _MERGE_MODE,
+        _PAYLOAD,
+        _KEPT,
+        _ACCEPTED,
+        _GENERATOR,
+        (_VERSION,),
+    )
     known = {name for group in groups for name in group}
     check_known(properties, {*known, *known_setting_names()})
     spellings = {name.lower() for name in known}
@@ -87,6 +109,14 @@ def normalise_table_properties(properties: Mapping[str, str]) -> NormalisedPrope
             hint=f"Leave {_VERSION} out: new tables have version 9.",
             property=_VERSION,
             value=version,
+        )
+    generator = _first(properties, _GENERATOR)
+    if generator is not None and not _INFERRED.fullmatch(generator):
+        raise UnsupportedTableError(
+            f"Tables with the key generator {generator} are not created",
+            hint="Leave it out: it follows from the key and partition columns.",
+            property=_GENERATOR[0],
+            value=generator,
         )
     return NormalisedProperties(
         record_key_fields=_names(_first(properties, _KEY_FIELDS)),

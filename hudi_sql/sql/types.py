@@ -10,7 +10,7 @@ from sqlglot import exp
 from hudi_sql.errors import BindError, SchemaError
 from hudi_sql.sql.model import StoreAssignment
 
-__all__ = ["cast_for_store", "check_store_assignment", "sql_type", "storage_type"]
+__all__ = ["cast_for_store", "check_store_assignment", "spark_cast_for_store", "sql_type", "storage_type"]
 
 Type = exp.DataType.Type
 
@@ -113,6 +113,22 @@ def cast_for_store(value: exp.Expression, kind: pa.DataType) -> exp.Expression:
     return exp.Cast(this=value, to=target)
 
 
+def spark_cast_for_store(value: exp.Expression, stored: pa.DataType, given: pa.DataType) -> exp.Expression:
+    """The same with Spark's meaning: fractions are cut off, times and bytes have Spark's text."""
+    if pa.types.is_integer(stored) and (pa.types.is_floating(given) or pa.types.is_decimal(given)):
+        value = exp.Trunc(this=value)
+    elif pa.types.is_string(stored):
+        if pa.types.is_timestamp(given):
+            # Spark leaves out zeros at the end of a fraction, and the point with them.
+            text = exp.TimeToStr(this=value, format=exp.Literal.string("%Y-%m-%d %H:%M:%S.%f"))
+            return exp.RegexpReplace(
+                this=text, expression=exp.Literal.string(r"\.?0+$"), replacement=exp.Literal.string("")
+            )
+        if _kind(given) == "binary":
+            return exp.Decode(this=value, charset=exp.Literal.string("utf-8"))
+    return cast_for_store(value, stored)
+
+
 def check_store_assignment(
     given: pa.DataType, stored: pa.DataType, rule: StoreAssignment, *, column: str, table: str
 ) -> None:
@@ -133,11 +149,32 @@ def check_store_assignment(
 
 def _is_assignable(given: pa.DataType, stored: pa.DataType) -> bool:
     kinds = _kind(given), _kind(stored)
-    if "null" in kinds or kinds[0] == kinds[1]:
+    if "null" in kinds:
+        return True
+    if kinds == ("nested", "nested"):
+        return _is_nested_assignable(given, stored)
+    if kinds[0] == kinds[1]:
         return True
     if kinds[1] == "text":
-        return kinds[0] in ("number", "boolean", "date", "time")
+        return kinds[0] in ("number", "boolean", "date", "time", "binary")
     return kinds in (("date", "time"), ("time", "date"))
+
+
+def _is_nested_assignable(given: pa.DataType, stored: pa.DataType) -> bool:
+    """Elements, keys and values likewise; fields of structs by position, and all of them."""
+    if pa.types.is_struct(given) and pa.types.is_struct(stored):
+        return bool(given.num_fields == stored.num_fields) and all(
+            _is_assignable(given.field(number).type, stored.field(number).type)
+            for number in range(given.num_fields)
+        )
+    if pa.types.is_map(given) and pa.types.is_map(stored):
+        return _is_assignable(given.key_type, stored.key_type) and _is_assignable(
+            given.item_type, stored.item_type
+        )
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if any(test(given) for test in lists) and pa.types.is_list(stored):
+        return _is_assignable(given.value_type, stored.value_type)
+    return False
 
 
 def _kind(kind: pa.DataType) -> str:

@@ -8,7 +8,8 @@ from hudi_sql.errors import UnsupportedStatementError
 from hudi_sql.sql.context import BindContext, TableInfo
 from hudi_sql.sql.model import BoundDelete, BoundUpdate, StoreAssignment, TableName
 from hudi_sql.sql.names import Scope, hudi_tables, qualify, target_of
-from hudi_sql.sql.values import assignments, check_condition
+from hudi_sql.sql.spark_typing import SparkTyper
+from hudi_sql.sql.values import assignments, cast_assignments, check_condition
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 
 __all__ = ["bind_delete", "bind_update", "returning_items", "target_scope"]
@@ -26,6 +27,19 @@ def bind_update(tree: exp.Update, text: str, context: BindContext) -> BoundUpdat
     scope = target_scope(str(name), info, alias, items, with_=tree.args.get("with_"), context=context)
     values = assignments(tree.expressions, info.schema, alias, scope, table=str(name), part="SET")
     where = _where(tree, scope, context, str(name))
+    if context.dialect == "spark":
+        typer = SparkTyper(
+            tree.this,
+            alias,
+            items,
+            with_=tree.args.get("with_"),
+            schema=info.schema,
+            table=str(name),
+            context=context,
+        )
+        (values,) = typer.check([values], [] if where is None else [("WHERE", where)])
+    else:
+        values = cast_assignments(values, info.schema)
     return BoundUpdate(
         text=text,
         tables=_tables(tree, name, context),
@@ -52,12 +66,24 @@ def bind_delete(tree: exp.Delete, text: str, context: BindContext) -> BoundDelet
     using: exp.Expression | None = None
     if items:
         using = items[0].copy() if len(items) == 1 else exp.Tuple(expressions=[item.copy() for item in items])
+    where = _where(tree, scope, context, str(name))
+    if context.dialect == "spark" and where is not None:
+        typer = SparkTyper(
+            tree.this,
+            alias,
+            items,
+            with_=tree.args.get("with_"),
+            schema=info.schema,
+            table=str(name),
+            context=context,
+        )
+        typer.check([], [("WHERE", where)])
     return BoundDelete(
         text=text,
         tables=_tables(tree, name, context),
         target=name,
         alias=alias,
-        where=_where(tree, scope, context, str(name)),
+        where=where,
         using=using,
         with_=_copy(tree.args.get("with_")),
         returning=returning_items(tree.args.get("returning"), info, alias, scope),

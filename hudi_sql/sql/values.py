@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -14,11 +15,12 @@ from hudi_sql.sql.types import cast_for_store
 
 __all__ = [
     "assignments",
+    "cast_assignments",
     "check_condition",
     "check_duplicates",
     "default_to_null",
     "is_default",
-    "stored_value",
+    "resolved_value",
 ]
 
 
@@ -34,16 +36,26 @@ def default_to_null(node: exp.Expression) -> exp.Expression:
     return exp.Null() if is_default(node) else node
 
 
-def stored_value(node: exp.Expression, kind: pa.DataType, scope: Scope, part: str) -> exp.Expression:
-    """A value with its names resolved, cast to the column that stores it."""
-    value = default_to_null(node)
-    return cast_for_store(qualify(value, scope, part=part), kind)
+def resolved_value(node: exp.Expression, scope: Scope, part: str) -> exp.Expression:
+    """A value with its names resolved, not cast yet."""
+    return qualify(default_to_null(node), scope, part=part)
+
+
+def cast_assignments(given: tuple[Assignment, ...], schema: pa.Schema) -> tuple[Assignment, ...]:
+    """Assignments with the engine's own casts to what stores them."""
+    result = []
+    for item in given:
+        kind = schema.field(item.column).type
+        for name in item.path:
+            kind = kind.field(name).type
+        result.append(replace(item, value=cast_for_store(item.value, kind)))
+    return tuple(result)
 
 
 def assignments(
     pairs: Sequence[exp.Expression], schema: pa.Schema, target: str, scope: Scope, *, table: str, part: str
 ) -> tuple[Assignment, ...]:
-    """`column = value` pairs of UPDATE and MERGE.
+    """`column = value` pairs of UPDATE and MERGE; values are not cast yet.
 
     Raises:
         BindError: A column is unknown, assigned twice, or Hudi's own.
@@ -122,7 +134,7 @@ def _assignment(
             unknown_column(name, fields, table=table, part=part)
         path.append(field)
         kind = kind.field(field).type
-    return Assignment(column=column, path=tuple(path), value=stored_value(right, kind, scope, part))
+    return Assignment(column=column, path=tuple(path), value=resolved_value(right, scope, part))
 
 
 def check_duplicates(names: Sequence[str], *, table: str, part: str) -> None:

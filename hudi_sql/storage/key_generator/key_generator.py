@@ -116,7 +116,7 @@ class KeyGenerator:
         """Make the record key of each row.
 
         Raises:
-            NullKeyError: A key is NULL or empty, or all its parts are NULL.
+            NullKeyError: A key is NULL or empty, or all its parts are.
             UnsupportedTableError: The table's generator is not known here, or a stored key is needed to know it.
         """
         self.check_writable()
@@ -133,13 +133,15 @@ class KeyGenerator:
         if not self.is_prefixed:
             self._check_single(texts[0])
             return texts[0]
-        missing = [pc.is_null(text) for text in texts]
+        missing = [pc.or_kleene(pc.is_null(text), pc.equal(text, "")) for text in texts]
         all_missing = missing[0]
         for more in missing[1:]:
             all_missing = pc.and_(all_missing, more)
         if pc.any(all_missing).as_py():
             fields = ", ".join(self.record_key_fields)
-            raise NullKeyError(f"All parts of a record key ({fields}) are NULL", hint="A key needs a value.")
+            raise NullKeyError(
+                f"All parts of a record key ({fields}) are NULL or empty", hint="A key needs a value."
+            )
         parts = [
             pc.binary_join_element_wise(f"{field}:", _placeholder(text), "")
             for field, text in zip(self.record_key_fields, texts, strict=True)
@@ -172,8 +174,8 @@ class KeyGenerator:
     def partition_values(self, path: str) -> dict[str, pa.Scalar]:
         """Values that the partition columns certainly have in every row of a partition.
 
-        Columns are absent where the path does not tell: formatted partitions, foreign folders, the default partition
-        of a text column (NULL and the empty text share it), timestamps cut to seconds.
+        Columns are absent where the path does not tell: formatted partitions, foreign folders, timestamps cut to
+        seconds.
 
         Example:
             With partition fields `day` (DATE), `country` (STRING) in hive style,
@@ -218,20 +220,26 @@ class KeyGenerator:
             text = java_text(distinct)
             if self.url_encode:
                 text = escape_path_values(text)
-            elif len(self.partition_fields) > 1:
-                self._refuse_slashes(text, field)
+            else:
+                self._refuse_misread(text, field)
         text = pc.if_else(pc.equal(text, ""), DEFAULT_PARTITION, text)
         prefix = f"{field}=" if self.hive_style else ""
         rows = pc.fill_null(text.take(values.indices), DEFAULT_PARTITION)
         return pc.binary_join_element_wise(prefix, rows, "") if prefix else rows
 
-    def _refuse_slashes(self, text: pa.Array, field: str) -> None:
-        found = pc.match_substring(text, "/")
+    def _refuse_misread(self, text: pa.Array, field: str) -> None:
+        """Refuse values that Spark would read back otherwise: it takes them from the path, escapes undone."""
+        signs = ["%[0-9A-Fa-f]{2}"]
+        if not self.hive_style:
+            signs.append("=")
+        if len(self.partition_fields) > 1:
+            signs.append("/")
+        found = pc.match_substring_regex(text, "|".join(signs))
         if pc.any(found).as_py():
             value = text.filter(found)[0].as_py()
             raise ConstraintError(
-                f"Partition column {field} has the value {value!r}, whose slash would make a folder of its own",
-                hint="Readers could not tell the columns apart. Create the table with "
+                f"Partition column {field} has the value {value!r}, which Spark could not read back from its path",
+                hint="Leave out slashes, escapes like %20, and = without hive style; or create the table with "
                 "hoodie.datasource.write.partitionpath.urlencode=true.",
                 column=field,
             )

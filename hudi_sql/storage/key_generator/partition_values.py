@@ -50,12 +50,13 @@ def parse_value(text: str, kind: pa.DataType, *, is_encoded: bool, exact: bool) 
         text: As the path has it.
         kind: Type of the column.
         is_encoded: Whether the table escapes partition values.
-        exact: Whether the value must be that of every row. The default partition of a text column holds NULL and
-            the empty text, and paths made of timestamps by Spark SQL drop the fraction and do not name a zone.
+        exact: Whether the value must be that of every row: paths made of timestamps by Spark SQL drop the fraction and
+            do not name a zone. The default partition of a text column holds NULL and the empty text, and every
+            reader takes both for NULL.
     """
     is_text = pa.types.is_string(kind)
     if text == DEFAULT_PARTITION or (text == OLD_DEFAULT_PARTITION and not is_text):
-        return None if is_text and exact else pa.scalar(None, kind)
+        return pa.scalar(None, kind)
     if is_text:
         if text == OLD_DEFAULT_PARTITION and exact:
             return None

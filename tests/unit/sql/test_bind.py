@@ -227,7 +227,7 @@ def test_spark_refuses_text_for_numbers_on_insert_and_not_on_update() -> None:
     with pytest.raises(BindError, match="string"):
         bound("insert into t (id) select a from x", "spark", columns(pa.string()))
     bound("INSERT INTO t (id) SELECT a FROM x", "duckdb", columns(pa.string()))
-    bound("update t set id = '7'", "spark")
+    bound("update t set id = '7'", "spark", columns(pa.string()))
 
 
 MERGE = "MERGE INTO t USING s ON t.id = s.id "

@@ -80,8 +80,9 @@ def test_creating_twice_and_opening_nothing(tmp_path):
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("metadata", [True, False])
 def test_insert_update_and_delete_round_trip(store, partitioned, metadata):
-    table = make_table(store, partitioned=partitioned, settings=WriteConfig(metadata_enable=metadata))
-    first = insert(table, rows_of(range(10)))
+    settings = WriteConfig(metadata_enable=metadata)
+    table = make_table(store, partitioned=partitioned, settings=settings)
+    first = insert(table, rows_of(range(10)), settings=settings)
     assert (first.num_inserted, first.num_updated, first.num_deleted) == (10, 0, 0)
     second = change(table, updated=[1, 2], deleted=[3, 4], inserts=rows_of([20, 21], value="n"))
     assert (second.num_inserted, second.num_updated, second.num_deleted) == (2, 2, 2)
