@@ -20,7 +20,9 @@ WRITES = ("commit", "deltacommit", "replacecommit")
 
 
 def load() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (HERE / "cases_cow.jsonl").read_text().splitlines()]
+    """The given cases, and neighbours of theirs that Spark answered the same way."""
+    files = (HERE / "cases_cow.jsonl", HERE / "cases_own.jsonl")
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def write_instants(location: Path) -> list[tuple[str, str]]:
