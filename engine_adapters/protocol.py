@@ -24,16 +24,18 @@ class EngineError(Exception):
 class EngineQueryError(EngineError):
     """A query was refused (`at_bind` true: names, types, syntax) or failed while it ran."""
 
-    def __init__(self, message: str, *, at_bind: bool) -> None:
+    def __init__(self, message: str, *, at_bind: bool, missing_relation: str | None = None) -> None:
         super().__init__(message)
         self.at_bind = at_bind
+        self.missing_relation = missing_relation
+        """Name of a table that the query reads and the engine does not have."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_query_error, (str(self), self.at_bind)
+        return _rebuild_query_error, (str(self), self.at_bind, self.missing_relation)
 
 
-def _rebuild_query_error(message: str, at_bind: bool) -> EngineQueryError:
-    return EngineQueryError(message, at_bind=at_bind)
+def _rebuild_query_error(message: str, at_bind: bool, missing_relation: str | None) -> EngineQueryError:
+    return EngineQueryError(message, at_bind=at_bind, missing_relation=missing_relation)
 
 
 @runtime_checkable

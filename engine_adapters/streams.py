@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -11,6 +12,11 @@ from engine_adapters.protocol import EngineQueryError
 
 __all__ = ["guarded_reader", "translate"]
 
+_PICTURE = re.compile(r"\n\s*LINE \d+:.*", re.DOTALL)
+_MISSING = re.compile(
+    r"[Tt]able (with name |'(datafusion\.public\.)?)(?P<name>[^\s']+)'? (does not exist|doesn't exist|not found)"
+)
+
 
 def translate(error: BaseException, lent: LentErrors, *, at_bind: bool) -> BaseException:
     """The error to raise for what an engine raised: what a lent relation raised first, else ours."""
@@ -18,7 +24,10 @@ def translate(error: BaseException, lent: LentErrors, *, at_bind: bool) -> BaseE
         return lent.first
     if isinstance(error, EngineQueryError):
         return error
-    ours = EngineQueryError(str(error).strip() or type(error).__name__, at_bind=at_bind)
+    # DuckDB's picture of the query shows our form of it, which the user never wrote.
+    text = _PICTURE.sub("", str(error)).strip() or type(error).__name__
+    missing = _MISSING.search(text)
+    ours = EngineQueryError(text, at_bind=at_bind, missing_relation=missing["name"] if missing else None)
     ours.__cause__ = error
     return ours
 

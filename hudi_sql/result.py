@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine_adapters.protocol import EngineError, EngineQueryError
-from hudi_sql.errors import BindError, EngineFailureError, MissingDependencyError
+from hudi_sql.errors import BindError, EngineFailureError, MissingDependencyError, TableNotFoundError
 
 __all__ = ["DML_SCHEMA", "Result", "WriteResult", "engine_errors"]
 
@@ -72,6 +72,7 @@ def engine_errors() -> Iterator[None]:
     """Turn errors of an engine into errors of this package, with the engine's own as the cause.
 
     Raises:
+        TableNotFoundError: The statement reads or changes a table that nobody knows.
         BindError: The engine refused a name, type or function of the statement.
         EngineFailureError: The query failed while it ran.
     """
@@ -79,6 +80,13 @@ def engine_errors() -> Iterator[None]:
         yield
     except EngineQueryError as exc:
         cause = exc.__cause__ or exc
+        if exc.missing_relation is not None:
+            raise TableNotFoundError(
+                f"There is no table {exc.missing_relation}",
+                hint="It is neither a Hudi table of this session nor known to the engine. Name a Hudi table by "
+                "CREATE TABLE … USING hudi LOCATION '…'.",
+                table=exc.missing_relation,
+            ) from cause
         if exc.at_bind:
             raise BindError(
                 f"The engine does not accept the statement: {exc}",

@@ -68,6 +68,8 @@ def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatem
         if tables:
             return BoundSelect(text=text, tables=tables, query=_spelled(tree, tables, context))
     elif tables:
+        if isinstance(tree, exp.DML | exp.Create):
+            raise _foreign_target(tree, tables)
         raise _unsupported(text, tables)
     return BoundPassThrough(text=text, rendered=tree if context.dialect == "spark" else None)
 
@@ -79,6 +81,20 @@ def _unsupported(text: str, tables: dict[str, TableName]) -> UnsupportedStatemen
         hint="See the list of statements in the reference.",
         table=str(next(iter(tables.values()))),
         part=word,
+    )
+
+
+def _foreign_target(tree: exp.Expression, tables: dict[str, TableName]) -> UnsupportedStatementError:
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    name = target.sql() if isinstance(target, exp.Expression) else ""
+    read = str(next(iter(tables.values())))
+    return UnsupportedStatementError(
+        f"{name} is no Hudi table of this session, and a statement of the engine's own cannot read the Hudi "
+        f"table {read}",
+        hint=f"To change {name}: name it by CREATE TABLE … USING hudi LOCATION '…'. To copy rows into the engine: "
+        "query them, and register the result.",
+        table=read,
+        part=tree.key.upper(),
     )
 
 
