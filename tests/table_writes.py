@@ -144,22 +144,22 @@ def check_consistent(store, *, after_crash=False, column="id"):
         name: {(file.name, file.size_bytes) for file in files} for name, files in listed.items()
     }
     if column is not None:
-        _check_ranges(store, metadata, [file for files in listed.values() for file in files])
+        _check_ranges(store, metadata, [file for files in listed.values() for file in files], column)
 
 
-def _check_ranges(store, metadata, files):
-    ranges = metadata.column_ranges(["id"], None)
+def _check_ranges(store, metadata, files, column):
+    ranges = metadata.column_ranges([column], None)
     if ranges is None:
         return
     found = {
-        (row["partition"], row["file_name"]): (row["min:id"], row["max:id"], row["num_values"])
+        (row["partition"], row["file_name"]): (row[f"min:{column}"], row[f"max:{column}"], row["num_values"])
         for row in ranges.to_pylist()
     }
     for file in files:
         assert isinstance(file, BaseFile)
         with store.open_input(file.path) as source:
-            ids = pq.read_table(source, columns=["id"], partitioning=None)["id"]
-        if not len(ids):
+            values = pq.read_table(source, columns=[column], partitioning=None)[column]
+        if not len(values):
             continue
-        expected = (pc.min(ids).as_py(), pc.max(ids).as_py(), len(ids))
+        expected = (pc.min(values).as_py(), pc.max(values).as_py(), len(values))
         assert found[file.partition, file.name] == expected

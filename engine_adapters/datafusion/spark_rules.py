@@ -22,6 +22,7 @@ def render(tree: exp.Expression, source_dialect: str) -> str:
     return tree.sql(dialect=DataFusion, comments=False)
 
 
+_EXACT_DIGITS = 15
 _REGEX_CHARACTERS = frozenset("\\^$.|?*+()[]{}")
 
 
@@ -41,7 +42,11 @@ def _datafusion_form(node: exp.Expression) -> exp.Expression:
 
 
 def _is_decimal(node: exp.Literal) -> bool:
-    """Spark reads 1.50 as a DECIMAL(3, 2), DataFusion as a DOUBLE; where one is asked for, that is what it is."""
+    """Spark reads 1.50 as a DECIMAL(3, 2), DataFusion as a DOUBLE.
+
+    Numbers of up to 15 digits come out of a DOUBLE as they went in, and stay one: compared with a decimal, DataFusion
+    would cast a whole column of doubles, which fails on NaN. Where a DOUBLE is asked for, that is what it is.
+    """
     if node.is_string or not node.name.replace(".", "", 1).isdigit() or "." not in node.name:
         return False
     parent = node.parent
@@ -49,7 +54,7 @@ def _is_decimal(node: exp.Literal) -> bool:
         exp.DataType.Type.DOUBLE,
         exp.DataType.Type.FLOAT,
     )
-    return not is_double and 0 < len(node.name.replace(".", "").lstrip("0")) <= 38
+    return not is_double and _EXACT_DIGITS < len(node.name.replace(".", "").lstrip("0")) <= 38
 
 
 def _split(node: exp.RegexpSplit) -> exp.Expression:

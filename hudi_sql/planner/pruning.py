@@ -135,6 +135,8 @@ def to_predicate(
 
 def _translate(tree: exp.Expr, resolve: Resolve, schema: pa.Schema, with_null: bool) -> Predicate | None:
     tree = tree.unnest()
+    if _says_more(tree):
+        return None
     if isinstance(tree, exp.And):
         return to_predicate(conjuncts(tree), resolve, schema, with_null=with_null)
     if isinstance(tree, exp.Or):
@@ -155,8 +157,24 @@ def _translate(tree: exp.Expr, resolve: Resolve, schema: pa.Schema, with_null: b
         return _is_in(tree, resolve, schema)
     if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null) and with_null:
         name = resolve(tree.this) if isinstance(tree.this, exp.Column) else None
-        return IsNull(column=name) if name is not None else None
+        # Dialects differ: IS NOT NULL may be a NOT around this, or say so itself.
+        negated = bool(tree.args.get("negate"))
+        return IsNull(column=name, negated=negated) if name is not None else None
     return _compare(tree, resolve, schema)
+
+
+_UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
+    exp.Is: {"negate"},
+    exp.Between: {"low", "high"},
+    exp.In: {"expressions"},
+    exp.Cast: {"to"},
+}
+
+
+def _says_more(tree: exp.Expr) -> bool:
+    """Whether a node has words beyond those that are read here, such as SYMMETRIC: it is not translated then."""
+    known = {"this", "expression"} | _UNDERSTOOD.get(type(tree), set())
+    return any(value for key, value in tree.args.items() if key not in known)
 
 
 def _compare(tree: exp.Expr, resolve: Resolve, schema: pa.Schema) -> Predicate | None:
@@ -176,7 +194,7 @@ def _compare(tree: exp.Expr, resolve: Resolve, schema: pa.Schema) -> Predicate |
 
 
 def _is_in(tree: exp.In, resolve: Resolve, schema: pa.Schema) -> Predicate | None:
-    if not isinstance(tree.this, exp.Column) or tree.args.get("query") or tree.args.get("unnest"):
+    if not isinstance(tree.this, exp.Column):
         return None
     name = resolve(tree.this)
     if name is None or not tree.expressions:
@@ -199,7 +217,8 @@ def _literal(tree: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     if isinstance(tree, exp.Boolean):
         return pa.scalar(bool(tree.this), kind) if pa.types.is_boolean(kind) else None
     if isinstance(tree, exp.Cast | exp.TryCast):
-        return _cast_literal(tree, kind)
+        plain = type(tree) is exp.TryCast or not _says_more(tree)
+        return _cast_literal(tree, kind) if plain and not tree.to.expressions else None
     sign = ""
     if isinstance(tree, exp.Neg):
         sign, tree = "-", tree.this.unnest()

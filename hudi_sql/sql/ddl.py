@@ -42,14 +42,15 @@ def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
     for item in _properties(tree):
         clauses.take(item)
     partitions = clauses.partitions
-    last = [field for field in fields if field.name in partitions]
-    ordered = [*(field for field in fields if field.name not in partitions), *last]
-    if last:
-        ordered = [*ordered[: -len(last)], *(next(f for f in last if f.name == part) for part in partitions)]
+    if dialect == "spark":
+        # Spark's tables have their partition columns last, in the order of PARTITIONED BY.
+        by_name = {field.name: field for field in fields}
+        fields = [field for field in fields if field.name not in partitions]
+        fields += [by_name[name] for name in partitions]
     return BoundCreateTable(
         text=text,
         name=name,
-        schema=pa.schema(ordered) if fields else None,
+        schema=pa.schema(fields) if fields else None,
         partition_fields=partitions,
         location=clauses.location,
         properties=clauses.properties,

@@ -229,9 +229,8 @@ class KeyGenerator:
 
     def _refuse_misread(self, text: pa.Array, field: str) -> None:
         """Refuse values that Spark would read back otherwise: it takes them from the path, escapes undone."""
+        # Without hive style Spark cuts a value at its =, too; such folders are allowed as Spark makes them itself.
         signs = ["%[0-9A-Fa-f]{2}"]
-        if not self.hive_style:
-            signs.append("=")
         if len(self.partition_fields) > 1:
             signs.append("/")
         found = pc.match_substring_regex(text, "|".join(signs))
@@ -239,7 +238,7 @@ class KeyGenerator:
             value = text.filter(found)[0].as_py()
             raise ConstraintError(
                 f"Partition column {field} has the value {value!r}, which Spark could not read back from its path",
-                hint="Leave out slashes, escapes like %20, and = without hive style; or create the table with "
+                hint="Leave out slashes and escapes like %20, or create the table with "
                 "hoodie.datasource.write.partitionpath.urlencode=true.",
                 column=field,
             )

@@ -10,6 +10,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+import engine_adapters.datafusion.dialect  # noqa: F401  # registers the dialect
 from hudi_sql.planner.lending import Lender
 from hudi_sql.planner.pruning import to_predicate
 from hudi_sql.planner.rewrite import conjuncts
@@ -124,3 +125,19 @@ def test_a_common_table_expression_hides_a_table() -> None:
         'WITH t AS (SELECT * FROM "__hudi_sql_t0" AS t WHERE id = 1) '
         'SELECT * FROM t JOIN "__hudi_sql_t1" AS u ON TRUE'
     )
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "datafusion", "spark", "postgres"])
+def test_is_not_null_is_never_taken_for_is_null(dialect: str) -> None:
+    for text in ("name IS NOT NULL", "NOT (name IS NULL)"):
+        tree = sqlglot.parse_one(text, read=dialect)
+        found = to_predicate(conjuncts(tree), lambda column: column.name, SCHEMA)
+        assert found in (None, IsNull(column="name", negated=True))
+    tree = sqlglot.parse_one("NOT (name IS NOT NULL)", read=dialect)
+    assert to_predicate(conjuncts(tree), lambda column: column.name, SCHEMA) in (None, IsNull(column="name"))
+
+
+@pytest.mark.parametrize("text", ["id BETWEEN SYMMETRIC 5 AND 1", "name = CAST('abcdef' AS VARCHAR(3))"])
+def test_words_that_are_not_understood_prune_nothing(text: str) -> None:
+    tree = sqlglot.parse_one(text, read="postgres")
+    assert to_predicate(conjuncts(tree), lambda column: column.name, SCHEMA) is None
