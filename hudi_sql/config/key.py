@@ -60,7 +60,10 @@ class ConfigKey(Generic[T]):
 
 def non_negative_int(value: str) -> int:
     """Parse a whole number that is not below zero."""
-    number = int(value)
+    try:
+        number = int(value)
+    except ValueError:
+        raise ValueError("it must be a whole number") from None
     if number < 0:
         raise ValueError("it must not be below zero")
     return number
@@ -68,7 +71,10 @@ def non_negative_int(value: str) -> int:
 
 def non_negative_float(value: str) -> float:
     """Parse a finite number that is not below zero."""
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("it must be a number") from None
     if not 0 <= number < float("inf"):
         raise ValueError("it must be a finite number that is not below zero")
     return number

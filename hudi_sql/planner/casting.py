@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.errors import ConstraintError, SchemaError
+from hudi_sql.sql.names import find_column
 
 __all__ = ["cast_column", "cast_table", "check_not_null", "plain_column"]
 
+_UNNAMED = re.compile(r"|(?:element|col|c)\d+")
+"""What the engines call the fields of a struct whose writer gave no names."""
 _DAYS = (-719_162, 2_932_896)
 """First and last day of the years 1 to 9999, counted from 1970."""
 _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
@@ -25,6 +30,9 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.C
         return _in_range(column, field, table)
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
+    named = _with_stored_names(column.type, field.type, field.name, table)
+    if named != column.type:
+        column = pa.chunked_array([chunk.view(named) for chunk in column.chunks], named)
     try:
         return _in_range(column.cast(field.type), field, table)
     except pa.ArrowNotImplementedError as exc:
@@ -41,6 +49,44 @@ def cast_column(column: pa.ChunkedArray, field: pa.Field, *, table: str) -> pa.C
             table=table,
             column=field.name,
         ) from exc
+
+
+def _with_stored_names(given: pa.DataType, stored: pa.DataType, column: str, table: str) -> pa.DataType:
+    """The given type with the fields of structs spelled as they are stored: Arrow drops a field of another name.
+
+    Fields that have no names of their own (`row(1, 2)`) are those of the same place.
+
+    Raises:
+        SchemaError: The value has a field that the column has not.
+    """
+    if pa.types.is_struct(given) and pa.types.is_struct(stored):
+        names = [stored.field(number).name for number in range(stored.num_fields)]
+        own = [given.field(number).name for number in range(given.num_fields)]
+        if len(own) == len(names) and all(_UNNAMED.fullmatch(name) for name in own) and not {*own} & {*names}:
+            found: list[str | None] = [*names]
+        else:
+            found = [find_column(name, names) for name in own]
+        fields = []
+        for number, name in enumerate(found):
+            if name is None:
+                raise SchemaError(
+                    f"Column {column} has no field {own[number]}",
+                    hint=f"Its fields are {', '.join(names)}.",
+                    table=table,
+                    column=column,
+                )
+            kind = _with_stored_names(
+                given.field(number).type, stored.field(name).type, f"{column}.{name}", table
+            )
+            fields.append(given.field(number).with_name(name).with_type(kind))
+        return pa.struct(fields)
+    if pa.types.is_list(given) and pa.types.is_list(stored):
+        item = _with_stored_names(given.value_type, stored.value_type, column, table)
+        return pa.list_(given.value_field.with_type(item)) if item != given.value_type else given
+    if pa.types.is_map(given) and pa.types.is_map(stored):
+        item = _with_stored_names(given.item_type, stored.item_type, column, table)
+        return pa.map_(given.key_type, item) if item != given.item_type else given
+    return given
 
 
 def _in_range(column: pa.ChunkedArray, field: pa.Field, table: str) -> pa.ChunkedArray:
