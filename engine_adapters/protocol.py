@@ -18,24 +18,29 @@ __all__ = ["Capabilities", "Engine", "EngineError", "EngineQueryError", "EngineS
 
 
 class EngineError(Exception):
-    """An engine could not do what it was asked; the engine's own error is the cause."""
+    """An engine could not do what it was asked; the engine's own error is the cause.
+
+    Raised itself where the session is to blame and not the query: it is closed, in use, or its transaction failed.
+    """
 
 
 class EngineQueryError(EngineError):
-    """A query was refused (`at_bind` true: names, types, syntax) or failed while it ran."""
+    """A query was refused (`at_bind` true: names, types, syntax) or failed while it ran.
 
-    def __init__(self, message: str, *, at_bind: bool, missing_relation: str | None = None) -> None:
+    The message is one line of the engine's words, without the text of the query.
+    """
+
+    def __init__(self, message: str, *, at_bind: bool, is_syntax: bool = False) -> None:
         super().__init__(message)
         self.at_bind = at_bind
-        self.missing_relation = missing_relation
-        """Name of a table that the query reads and the engine does not have."""
+        self.is_syntax = is_syntax
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_query_error, (str(self), self.at_bind, self.missing_relation)
+        return _rebuild_query_error, (str(self), self.at_bind, self.is_syntax)
 
 
-def _rebuild_query_error(message: str, at_bind: bool, missing_relation: str | None) -> EngineQueryError:
-    return EngineQueryError(message, at_bind=at_bind, missing_relation=missing_relation)
+def _rebuild_query_error(message: str, at_bind: bool, is_syntax: bool) -> EngineQueryError:
+    return EngineQueryError(message, at_bind=at_bind, is_syntax=is_syntax)
 
 
 @runtime_checkable

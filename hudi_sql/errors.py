@@ -68,6 +68,8 @@ class HudiSqlError(Exception):
     """
 
     retryable = False
+    usual_hint: str | None = None
+    """What to do about an error of this kind where nothing better is said."""
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class HudiSqlError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint if hint is not None else self.usual_hint
         self.table = table
         self.part = part
         for name, value in facts.items():
@@ -172,16 +174,20 @@ class CorruptTableError(HudiSqlError):
 
     path: str | None = None
     offset: int | None = None
+    usual_hint = "Restore the file from a copy, or go back to an earlier state with Hudi's own tools."
 
 
 class StorageError(HudiSqlError):
     """The store refused or failed an operation."""
 
     path: str | None = None
+    usual_hint = "Check the location, the permissions and storage_options."
 
 
 class ObjectNotFoundError(StorageError):
     """There is no object at the path."""
+
+    usual_hint = "Something outside Hudi removed or moved it: check the location, or restore it from a copy."
 
 
 class ObjectExistsError(StorageError):
@@ -196,6 +202,7 @@ class TransientStorageError(StorageError):
     """The store could not answer now; the same call may succeed later."""
 
     retryable = True
+    usual_hint = "Try again; check the location, the endpoint and the credentials if it stays so."
 
 
 class EngineFailureError(HudiSqlError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine_adapters.protocol import EngineError, EngineQueryError
-from hudi_sql.errors import BindError, EngineFailureError, MissingDependencyError, TableNotFoundError
+from hudi_sql.errors import BindError, EngineFailureError, MissingDependencyError, SqlSyntaxError
 
 __all__ = ["DML_SCHEMA", "Result", "WriteResult", "engine_errors"]
 
@@ -72,33 +73,44 @@ def engine_errors() -> Iterator[None]:
     """Turn errors of an engine into errors of this package, with the engine's own as the cause.
 
     Raises:
-        TableNotFoundError: The statement reads or changes a table that nobody knows.
         BindError: The engine refused a name, type or function of the statement.
-        EngineFailureError: The query failed while it ran.
+        SqlSyntaxError: The engine cannot read the statement.
+        EngineFailureError: The query failed while it ran, or the engine cannot run any now.
     """
     try:
         yield
     except EngineQueryError as exc:
         cause = exc.__cause__ or exc
-        if exc.missing_relation is not None:
-            raise TableNotFoundError(
-                f"There is no table {exc.missing_relation}",
-                hint="It is neither a Hudi table of this session nor known to the engine. Name a Hudi table by "
-                "CREATE TABLE … USING hudi LOCATION '…'.",
-                table=exc.missing_relation,
+        message = _without_reserved_names(str(exc))
+        if exc.is_syntax:
+            raise SqlSyntaxError(
+                f"The engine cannot read the statement: {message}", hint="Check its spelling."
             ) from cause
         if exc.at_bind:
             raise BindError(
-                f"The engine does not accept the statement: {exc}",
+                f"The engine does not accept the statement: {message}",
                 hint="Check names, types and functions against the engine's SQL.",
             ) from cause
         raise EngineFailureError(
-            f"The engine failed to run the query: {exc}", hint="Look at the data that the statement reads."
+            f"The engine failed to run the query: {message}",
+            hint="Look at the data that the statement reads.",
         ) from cause
     except EngineError as exc:
-        raise EngineFailureError(f"The engine failed: {exc}", hint="See the cause.") from (
-            exc.__cause__ or exc
-        )
+        raise EngineFailureError(
+            f"The engine cannot work now: {_without_reserved_names(str(exc))}",
+            hint="Finish or roll back what is open on its connection, or attach another one.",
+        ) from (exc.__cause__ or exc)
+
+
+_OF_A_SOURCE = re.compile(r"\"?__hudi_sql_s_(\w+)\"?")
+_IN_A_SOURCE = re.compile(r" when casting from source column \"?_?_hudi_sql_\w+\"?")
+_RESERVED = re.compile(r"\"?_?_hudi_sql_\w+\"?")
+
+
+def _without_reserved_names(message: str) -> str:
+    """An engine's words without names that the user did not write."""
+    message = _IN_A_SOURCE.sub("", _OF_A_SOURCE.sub(r"\1", message))
+    return _RESERVED.sub("a column of the rewritten query", message)
 
 
 class Result:

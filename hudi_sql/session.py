@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import RLock
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -13,17 +15,22 @@ import pyarrow as pa
 from sqlglot import exp
 
 from engine_adapters import loader
-from engine_adapters.protocol import Engine
+from engine_adapters.protocol import Engine, EngineQueryError
 from hudi_sql.catalog.session_catalog import SessionCatalog
+from hudi_sql.config.arguments import check_name, choose, mapping, setting_text
 from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import (
     ConfigError,
+    EngineFailureError,
+    HudiSqlError,
     MissingDependencyError,
+    SqlSyntaxError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedStatementError,
 )
 from hudi_sql.planner.ddl import CreateContext, run_create, run_drop
+from hudi_sql.planner.diagnose import explain_refusal, missing_target, missing_values, unknown_table
 from hudi_sql.planner.execute import DmlOutcome, run_dml, run_select
 from hudi_sql.planner.lending import Lender
 from hudi_sql.planner.objects import caller_frame, find_objects, is_one_shot, with_parameters
@@ -73,7 +80,7 @@ def connect(
         ConfigError: No such engine, dialect or setting.
         MissingDependencyError: The engine is not installed.
     """
-    _choose("engine", engine, tuple(loader.ENGINES))
+    choose("engine", engine, tuple(loader.ENGINES))
     try:
         adapter = loader.connect(engine)
     except ImportError as exc:
@@ -107,7 +114,7 @@ def attach(
 
 
 class Session:
-    """Runs statements over Hudi tables and the engine's own. Not for several threads at a time.
+    """Runs statements over Hudi tables and the engine's own, for one thread at a time.
 
     Each statement that changes a table is atomic: one commit, or no trace of it.
     """
@@ -121,14 +128,16 @@ class Session:
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._engine = engine
-        self._dialect = _choose("dialect", dialect or engine.name, DIALECTS)
+        self._dialect = choose("dialect", dialect or engine.name, DIALECTS)
         if self._dialect == "datafusion":
             # sqlglot knows this dialect once its module is imported; that needs no engine.
             import_module("engine_adapters.datafusion.dialect")
         self._config: dict[str, str] = {}
-        for key, value in (config or {}).items():
-            self._set(key, str(value))
-        self._storage_options = dict(storage_options or {})
+        for key, value in mapping("config", config).items():
+            self._set(str(key), setting_text(value))
+        self._storage_options = dict(mapping("storage_options", storage_options))
+        self._busy = RLock()
+        self._is_closed = False
         self._catalog = SessionCatalog(self._config.get(_WAREHOUSE))
         self._one_shot: set[str] = set()
         self._open_result: weakref.ref[Result] | None = None
@@ -148,22 +157,34 @@ class Session:
         Raises:
             HudiSqlError: Any of its kinds; statements before the failing one have taken effect.
         """
+        if not isinstance(text, str):
+            raise SqlSyntaxError(
+                f"A statement is a text, not {type(text).__name__}", hint="Give SQL text to sql()."
+            )
         frame = caller_frame()
         result = Result.of_table(pa.table({}))
-        statements = split_and_parse(text, self._dialect)
-        for number, parsed in enumerate(statements):
-            is_last = number == len(statements) - 1
-            result = self._run(parsed, parameters if is_last else None, frame)
+        with self._alone():
+            statements = split_and_parse(text, self._dialect)
+            for number, parsed in enumerate(statements):
+                is_last = number == len(statements) - 1
+                try:
+                    result = self._run(parsed, parameters if is_last else None, frame)
+                except RecursionError as exc:
+                    raise UnsupportedStatementError(
+                        "An expression of the statement is nested too deeply",
+                        hint="Write id IN (…) for id = 1 OR id = 2 …, or register long lists as a table and join it.",
+                    ) from exc
         return result
 
     def register(self, name: str, data: Any) -> None:
         """Keep an Arrow, pandas or polars object, a reader or a dataset under a name of this session."""
+        check_name(name)
         if self._catalog.find((name,)) is not None:
             raise TableExistsError(
                 f"There is a Hudi table {name} in this session", hint="Choose another name.", table=name
             )
-        self._release_engine()
-        with engine_errors():
+        with self._alone(), engine_errors():
+            self._release_engine()
             self._engine.register(name, data)
         self._one_shot.discard(name.lower())
         if is_one_shot(data):
@@ -171,8 +192,9 @@ class Session:
 
     def unregister(self, name: str) -> None:
         """Forget a registered object."""
-        self._release_engine()
-        with engine_errors():
+        check_name(name)
+        with self._alone(), engine_errors():
+            self._release_engine()
             self._engine.unregister(name)
         self._one_shot.discard(name.lower())
 
@@ -182,13 +204,22 @@ class Session:
         Raises:
             TableNotFoundError: This session has no such table.
         """
-        return self._open(TableName(parts=tuple(name.split("."))))
+        check_name(name)
+        with self._alone():
+            return self._open(TableName(parts=tuple(name.split("."))))
 
     def close(self) -> None:
         """End the session: our engine is closed, a user's connection is left as it was."""
-        self._release_engine()
-        self._engine.close()
-        self._catalog.close()
+        if self._is_closed:
+            return
+        with self._alone():
+            try:
+                self._release_engine()
+            finally:
+                self._is_closed = True
+                with engine_errors():
+                    self._engine.close()
+                self._catalog.close()
 
     def __enter__(self) -> Session:
         return self
@@ -200,36 +231,73 @@ class Session:
 
     # -- one statement
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a closed session, and a thread that comes while another one is here: an engine serves one."""
+        if self._is_closed:
+            raise EngineFailureError(
+                "This session is closed", hint="Open another one with connect() or attach()."
+            )
+        if not self._busy.acquire(blocking=False):
+            raise EngineFailureError(
+                "This session is at work for another thread", hint="Open a session for each thread."
+            )
+        try:
+            yield
+        finally:
+            self._busy.release()
+
     def _run(self, parsed: Parsed, parameters: Any, frame: FrameType | None) -> Result:
         self._release_engine()
         tree = parsed.tree
-        if tree is not None and parameters is not None:
+        if parameters is not None:
             tree = with_parameters(tree, parameters)
             parsed = parsed.with_tree(tree)
-        objects = self._objects(tree, frame)
-        scope = self._new_scope(objects)
+        elif (error := missing_values(tree)) is not None:
+            raise error
         with engine_errors():
-            bound = bind(parsed, _Context(self, scope))
-            result = self._dispatch(bound, scope, parameters)
-            if not isinstance(tree, exp.Query):
-                # An engine may do the work of a statement only when its (few) rows are read.
-                result.hold()
+            objects = self._objects(tree, frame)
+            scope = self._new_scope(objects)
+            try:
+                bound = bind(parsed, _Context(self, scope))
+                result = self._dispatch(bound, scope, has_values=parameters is not None)
+                if not isinstance(tree, exp.Query):
+                    # An engine may do the work of a statement only when its (few) rows are read.
+                    result.hold()
+            except (EngineQueryError, UnsupportedStatementError) as exc:
+                better = self._better_error(exc, parsed)
+                if better is None:
+                    raise
+                raise better from exc
             return result
 
-    def _dispatch(self, bound: BoundStatement, scope: StatementScope, parameters: Any) -> Result:
+    def _better_error(
+        self, error: EngineQueryError | UnsupportedStatementError, parsed: Parsed
+    ) -> HudiSqlError | None:
+        names = self._catalog.names()
+        if isinstance(error, UnsupportedStatementError):
+            target = missing_target(parsed.tree, self._is_known)
+            return None if target is None else unknown_table(target, names, is_target=True)
+        if not error.at_bind:
+            return None
+        return explain_refusal(parsed.text, parsed.tree, str(error), is_known=self._is_known, names=names)
+
+    def _is_known(self, parts: Sequence[str]) -> bool:
+        return self._catalog.find(parts) is not None or self._engine.has_relation(parts)
+
+    def _dispatch(self, bound: BoundStatement, scope: StatementScope, *, has_values: bool) -> Result:
         if isinstance(bound, BoundSelect):
             return self._lazy(run_select(bound.query, scope, bound.tables))
         if isinstance(bound, BoundInsert | BoundUpdate | BoundDelete | BoundMerge):
             return self._change(bound, scope)
         if isinstance(bound, BoundPassThrough):
-            text = bound.text
-            if bound.rendered is not None:
-                text, parameters = self._engine.render(bound.rendered, self._dialect), None
-            reader = self._engine.execute(text, relations=scope.objects, parameters=parameters)
-            return self._lazy(reader)
+            tree = bound.rendered if bound.rendered is not None or not has_values else bound.tree
+            text = bound.text if tree is None else self._engine.render(tree, self._dialect)
+            return self._lazy(self._engine.execute(text, relations=scope.objects))
         if isinstance(bound, BoundSet):
             self._set(bound.key, bound.value)
         elif isinstance(bound, BoundCreateTable):
+            self._check_free(bound.name)
             notices = run_create(bound, self._create_context())
             return Result.of_table(pa.table({}), WriteResult(notices=notices))
         elif isinstance(bound, BoundDropTable):
@@ -250,12 +318,17 @@ class Session:
         def new_scope() -> StatementScope:
             return scopes.pop() if scopes else self._new_scope(scope.objects)
 
-        outcome = run_dml(
-            bound,
-            new_scope=new_scope,
-            config=WriteConfig.parse(settings),
-            can_repeat=not self._mentions_one_shot(bound, scope),
-        )
+        try:
+            outcome = run_dml(
+                bound,
+                new_scope=new_scope,
+                config=WriteConfig.parse(settings),
+                can_repeat=not self._mentions_one_shot(bound, scope),
+            )
+        except HudiSqlError as exc:
+            # Storage knows keys and files; which table the statement was about is known here.
+            exc.table = exc.table or str(bound.target)
+            raise
         write = _write_result(outcome)
         return Result.of_table(write.to_row() if outcome.returned is None else outcome.returned, write)
 
@@ -275,6 +348,19 @@ class Session:
             result.hold()
 
     # -- names
+
+    def _check_free(self, name: TableName) -> None:
+        """A Hudi table would hide a table of the engine: statements meant for that one would change the other."""
+        if (
+            len(name.parts) == 1
+            and self._catalog.find(name.parts) is None
+            and self._engine.has_relation(name.parts)
+        ):
+            raise TableExistsError(
+                f"The engine has a table, view or registered object {name}",
+                hint="Choose another name for the Hudi table.",
+                table=str(name),
+            )
 
     def _create_context(self) -> CreateContext:
         return CreateContext(
@@ -391,16 +477,4 @@ def _write_result(outcome: DmlOutcome) -> WriteResult:
         phases_ms={"evaluate": outcome.evaluate_ms, **commit.phases_ms},
         lock_held_ms=commit.lock_held_ms,
         num_attempts=outcome.num_attempts,
-    )
-
-
-def _choose(what: str, name: str, known: tuple[str, ...]) -> str:
-    if name in known:
-        return name
-    near = tuple(difflib.get_close_matches(name, known, n=2, cutoff=0.4))
-    raise ConfigError(
-        f"There is no {what} {name!r}",
-        hint=f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}.",
-        setting=what,
-        near=near,
     )

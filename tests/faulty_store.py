@@ -81,6 +81,10 @@ class FaultyStore:
     def uri(self) -> str:
         return self.store.uri
 
+    @property
+    def can_swap(self) -> bool:
+        return self.store.can_swap
+
     def _change(self, operation: str, path: str, *args: object) -> object:
         self.before(operation, path)
         result = getattr(self.store, operation)(path, *args)

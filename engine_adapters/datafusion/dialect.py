@@ -119,6 +119,7 @@ class DataFusion(Postgres):
             exp.ArrayContains: _function("array_has"),
             exp.MapKeys: _function("map_keys"),
             exp.Levenshtein: _function("levenshtein"),
+            exp.IsNan: _function("isnan"),
             exp.Uuid: lambda *_: "uuid()",
             exp.Max: _function("max"),
             exp.Min: _function("min"),

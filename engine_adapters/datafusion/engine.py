@@ -14,10 +14,11 @@ import pyarrow.dataset as ds
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from sqlglot import exp
 
+from engine_adapters.datafusion.errors import translate
 from engine_adapters.datafusion.spark_rules import render
 from engine_adapters.lending import LentDataset, LentErrors
 from engine_adapters.protocol import Capabilities, EngineQueryError, EngineSettings, Relation
-from engine_adapters.streams import guarded_reader, translate
+from engine_adapters.streams import guarded_reader
 
 __all__ = ["DataFusionEngine"]
 
@@ -108,7 +109,13 @@ class DataFusionEngine:
         except Exception as error:
             self._take_back(relations)
             raise translate(error, lent, at_bind=False) from error
-        return guarded_reader(schema, _batches(stream, schema), lent, lambda: self._take_back(relations))
+        return guarded_reader(
+            schema,
+            _batches(stream, schema),
+            lent,
+            on_end=lambda: self._take_back(relations),
+            translate=translate,
+        )
 
     def execute(
         self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None
@@ -167,7 +174,12 @@ def _as_dataset(data: Any) -> Any:
     """A form that DataFusion registers: datasets stay lazy, anything with an Arrow stream is read once."""
     if isinstance(data, ds.Dataset):
         return data
-    if type(data).__module__.split(".")[0] == "pandas":
+    if isinstance(data, ds.Scanner):
+        return ds.dataset(_plain(data.to_table()))
+    package = type(data).__module__.split(".")[0]
+    if package == "polars" and type(data).__name__ == "LazyFrame":
+        data = data.collect()
+    if package == "pandas":
         return ds.dataset(_plain(pa.Table.from_pandas(data, preserve_index=False)))
     if hasattr(data, "__arrow_c_stream__"):
         return ds.dataset(_plain(pa.table(data)))

@@ -8,6 +8,7 @@ registered under reserved names and gone afterwards.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,14 +16,25 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from engine_adapters.duckdb.errors import translate
 from engine_adapters.duckdb.spark_rules import render
 from engine_adapters.lending import LentDataset, LentErrors
 from engine_adapters.protocol import Capabilities, EngineSettings, Relation
-from engine_adapters.streams import guarded_reader, translate
+from engine_adapters.streams import guarded_reader
 
 __all__ = ["DuckDBEngine"]
 
 _BATCH_ROWS = 122_880  # one row group of DuckDB's own
+_RELATIONS = """
+    SELECT lower(database_name), lower(schema_name), database_name IN ('temp', 'system')
+        OR (database_name = current_database() AND list_contains(current_schemas(true), schema_name))
+    FROM (
+        SELECT database_name, schema_name, table_name AS name FROM duckdb_tables()
+        UNION ALL SELECT database_name, schema_name, view_name FROM duckdb_views()
+    )
+    WHERE lower(name) = $1
+"""
+"""Where tables, views and registered objects of a name are, and whether they are found without saying where."""
 
 
 class DuckDBEngine:
@@ -79,15 +91,18 @@ class DuckDBEngine:
         """Whether DuckDB has a table, view or registered object of this name."""
         if not 1 <= len(parts) <= 3:
             return False
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        *qualifier, name = (part.lower() for part in parts)
+        # A query that fails would end the user's transaction, so the catalogue is asked and the name not tried.
         try:
-            self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0")
-        except duckdb.CatalogException:
-            return False
+            found = self._connection.sql(_RELATIONS, params=[name]).fetchall()
         except duckdb.Error:
-            # It is there, and broken in a way that the statement itself will tell.
+            # Whatever is wrong with the connection, the statement itself will tell.
             return True
-        return True
+        if not qualifier:
+            return any(is_visible for _, _, is_visible in found)
+        if len(qualifier) == 2:
+            return tuple(qualifier) in {(database, schema) for database, schema, _ in found}
+        return any(qualifier[0] in (database, schema) for database, schema, _ in found)
 
     def describe(self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None) -> pa.Schema:
         """Bind a query: a lazy relation knows its columns and reads nothing."""
@@ -126,7 +141,7 @@ class DuckDBEngine:
             reader.close()
             self._take_back(relations)
 
-        return guarded_reader(reader.schema, _batches(reader), lent, end)
+        return guarded_reader(reader.schema, _batches(reader), lent, on_end=end, translate=translate)
 
     def execute(
         self, sql: str, *, relations: Mapping[str, Relation], parameters: Any = None
@@ -144,7 +159,10 @@ class DuckDBEngine:
 
     def unregister(self, name: str) -> None:
         """Forget a registered object."""
-        self._connection.unregister(name)
+        try:
+            self._connection.unregister(name)
+        except Exception as error:
+            raise translate(error, LentErrors(), at_bind=True) from error
         self._registered.discard(name)
 
     def close(self) -> None:
@@ -152,8 +170,8 @@ class DuckDBEngine:
         if self._is_owned:
             self._connection.close()
             return
-        for name in tuple(self._registered):
-            self.unregister(name)
+        self._take_back(tuple(self._registered))
+        self._registered.clear()
 
     def _lend(self, relations: Mapping[str, Relation], lent: LentErrors) -> None:
         done = []
@@ -167,8 +185,10 @@ class DuckDBEngine:
             raise translate(error, lent, at_bind=True) from error
 
     def _take_back(self, names: Sequence[str] | Mapping[str, Relation]) -> None:
-        for name in names:
-            self._connection.unregister(name)
+        # A connection that the user closed holds nothing any more; a transaction that failed takes it all back itself.
+        with contextlib.suppress(duckdb.ConnectionException, duckdb.TransactionException):
+            for name in names:
+                self._connection.unregister(name)
 
 
 def _parameters(parameters: Any) -> dict[str, Any]:

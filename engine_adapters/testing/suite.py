@@ -21,6 +21,7 @@ __all__ = [
     "TableRelation",
     "check_an_empty_relation_has_its_columns",
     "check_describe_reads_nothing",
+    "check_errors_are_one_line_about_the_cause",
     "check_errors_say_when_they_came_up",
     "check_every_type_comes_through",
     "check_filters_are_exact",
@@ -178,6 +179,25 @@ def check_errors_say_when_they_came_up(engine: Engine) -> None:
         assert _fails(engine, query, relation, EngineQueryError).at_bind, query
     error = _fails(engine, "SELECT CAST(s || 'x' AS INT) FROM lent", relation, EngineQueryError)
     assert not error.at_bind
+
+
+def check_errors_are_one_line_about_the_cause(engine: Engine) -> None:
+    """The text of the query is the caller's, not the user's: no message points into it."""
+    relation = TableRelation(ALL_TYPES)
+    for query in (
+        "SELECT nope FROM lent",
+        "SELECT s + day FROM lent",
+        "SELECT no_such_function(id) FROM lent",
+        "SELECT CAST('x' AS INT) FROM lent",
+        "SELECT CAST(s || 'x' AS INT) FROM lent",
+        "SELECT (SELECT id FROM lent) FROM lent",
+    ):
+        message = str(_fails(engine, query, relation, EngineQueryError))
+        assert message, query
+        assert not any(
+            part in message for part in ("\n", "LINE 1", "^", "SELECT", "caused by", "Optimizer")
+        ), message
+    assert _fails(engine, "SELECT ( FROM lent", relation, EngineQueryError).is_syntax
 
 
 def check_describe_reads_nothing(engine: Engine) -> None:

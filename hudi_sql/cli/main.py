@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from hudi_sql.errors import ConfigError, HudiSqlError, MissingDependencyError
-from hudi_sql.session import DIALECTS, connect
+from hudi_sql.session import DIALECTS, Session, connect
 
 __all__ = ["main"]
 
 _OK, _FAILED, _USAGE = 0, 1, 2
+_INTERRUPTED = 130
+"""What a shell gives for a command that Ctrl-C ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit code: 0, 1 when a statement failed, 2 when the call was wrong."""
+    """Run the command and give its exit code: 0, 1 a statement failed, 2 the call was wrong, 130 after Ctrl-C."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
     except SystemExit as exc:
         return exc.code if isinstance(exc.code, int) else _USAGE
     try:
-        text = (
-            options.command if options.command is not None else Path(options.file).read_text(encoding="utf-8")
-        )
+        text = options.command if options.command is not None else _read(options.file)
         config = dict(_setting(item) for item in options.config)
-    except (OSError, UnicodeDecodeError) as exc:
-        _complain(f"Cannot read {options.file}: {exc}")
+    except OSError as exc:
+        _complain(f"Cannot read {options.file}: {exc.strerror or exc}")
+        return _USAGE
+    except UnicodeDecodeError as exc:
+        _complain(f"Cannot read {options.file}: it is no UTF-8 text (byte {exc.start})")
         return _USAGE
     except ValueError as exc:
         _complain(str(exc))
@@ -38,18 +43,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, MissingDependencyError) as exc:
         _report(exc)
         return _USAGE
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a letter gets its number; the statement has run all the same.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     with session:
-        try:
-            result = session.sql(text)
-            if result.columns:
-                print(result.format(options.max_rows))  # noqa: T201  # the output of the command
-            for notice in result.write.notices if result.write is not None else ():
-                print(f"notice: {notice}", file=sys.stderr)  # noqa: T201
-        except HudiSqlError as exc:
-            _report(exc)
-            return _FAILED
-        except BrokenPipeError:
-            return _OK
+        return _run(session, text, options.max_rows)
+
+
+def _run(session: Session, text: str, max_rows: int) -> int:
+    try:
+        result = session.sql(text)
+        if result.columns:
+            print(result.format(max_rows), flush=True)  # noqa: T201  # the output of the command
+        for notice in result.write.notices if result.write is not None else ():
+            print(f"notice: {notice}", file=sys.stderr)  # noqa: T201
+    except HudiSqlError as exc:
+        _report(exc)
+        return _FAILED
+    except KeyboardInterrupt:
+        _complain("Interrupted; a statement that had not committed has changed nothing.")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Python would complain about what it cannot write when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _OK
 
 
@@ -59,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("-c", dest="command", metavar="SQL", help="statements to run")
-    what.add_argument("-f", dest="file", metavar="FILE", help="file with statements to run")
+    what.add_argument(
+        "-f", dest="file", metavar="FILE", help="file with statements to run; - is the standard input"
+    )
     parser.add_argument("--engine", default="duckdb", help="duckdb (default) or datafusion")
     parser.add_argument(
         "--dialect", default=None, help=f"{', '.join(DIALECTS)}; the engine's own unless given"
@@ -71,8 +90,21 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting; may be given several times",
     )
-    parser.add_argument("--max-rows", type=int, default=1000, help="rows to print (default 1000)")
+    parser.add_argument("--max-rows", type=_count, default=1000, help="rows to print (default 1000)")
     return parser
+
+
+def _read(file: str) -> str:
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    # Some editors begin a file with a byte order mark, which is no SQL.
+    return data.decode("utf-8-sig")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _setting(item: str) -> tuple[str, str]:
@@ -94,3 +126,7 @@ def _report(error: HudiSqlError) -> None:
 
 def _complain(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201  # the error stream of the command
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_sql.errors import ConstraintError, SchemaError
+from hudi_sql.sql.names import find_column
 
 __all__ = ["cast_column", "cast_table", "check_not_null", "plain_column"]
 
+_UNNAMED = re.compile(r"|(?:element|col|c)\d+")
+"""What the engines call the fields of a struct whose writer gave no names."""
 _DAYS = (-719_162, 2_932_896)
 """First and last day of the years 1 to 9999, counted from 1970."""
 _MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
@@ -30,17 +35,9 @@ def cast_column(
         return _in_range(column, field, table)
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
-    if by_position:
-        named = _renamed(column.type, field.type)
-        if named != column.type:
-            column = pa.chunked_array([chunk.view(named) for chunk in column.chunks], named)
-    if (unknown := _unknown_field(column.type, field.type)) is not None:
-        raise SchemaError(
-            f"Column {field.name} has no field {unknown}: its type is {field.type}",
-            hint="Build the struct with the fields of the column.",
-            table=table,
-            column=field.name,
-        )
+    named = _with_stored_names(column.type, field.type, field.name, table, by_position=by_position)
+    if named != column.type:
+        column = pa.chunked_array([chunk.view(named) for chunk in column.chunks], named)
     try:
         return _in_range(column.cast(field.type), field, table)
     except pa.ArrowNotImplementedError as exc:
@@ -59,39 +56,50 @@ def cast_column(
         ) from exc
 
 
-def _renamed(given: pa.DataType, stored: pa.DataType) -> pa.DataType:
-    """A given type with the stored names of struct fields; as it is where there are more or fewer of them."""
-    if pa.types.is_struct(given) and pa.types.is_struct(stored) and given.num_fields == stored.num_fields:
-        pairs = [(given.field(number), stored.field(number)) for number in range(given.num_fields)]
-        return pa.struct(
-            [mine.with_name(own.name).with_type(_renamed(mine.type, own.type)) for mine, own in pairs]
-        )
-    if pa.types.is_map(given) and pa.types.is_map(stored) and not pa.types.is_null(given.key_type):
-        return pa.map_(_renamed(given.key_type, stored.key_type), _renamed(given.item_type, stored.item_type))
-    if _is_list(given) and _is_list(stored):
-        value = given.value_field.with_type(_renamed(given.value_type, stored.value_type))
-        return pa.large_list(value) if pa.types.is_large_list(given) else pa.list_(value)
-    return given
+def _with_stored_names(
+    given: pa.DataType, stored: pa.DataType, column: str, table: str, *, by_position: bool
+) -> pa.DataType:
+    """The given type with the fields of structs spelled as they are stored: Arrow drops a field of another name.
 
+    Fields that have no names of their own (`row(1, 2)`), or all of them with `by_position`, are those of the same
+    place.
 
-def _unknown_field(given: pa.DataType, stored: pa.DataType) -> str | None:
-    """A struct field that is given and not stored, which a cast would drop in silence."""
+    Raises:
+        SchemaError: The value has a field that the column has not.
+    """
     if pa.types.is_struct(given) and pa.types.is_struct(stored):
-        for number in range(given.num_fields):
-            mine = given.field(number)
-            if stored.get_field_index(mine.name) < 0:
-                return str(mine.name)
-            if (found := _unknown_field(mine.type, stored.field(mine.name).type)) is not None:
-                return found
+        names = [stored.field(number).name for number in range(stored.num_fields)]
+        own = [given.field(number).name for number in range(given.num_fields)]
+        is_unnamed = all(_UNNAMED.fullmatch(name) for name in own) and not {*own} & {*names}
+        if len(own) == len(names) and (by_position or is_unnamed):
+            found: list[str | None] = [*names]
+        else:
+            found = [find_column(name, names) for name in own]
+        fields = []
+        for number, name in enumerate(found):
+            if name is None:
+                raise SchemaError(
+                    f"Column {column} has no field {own[number]}",
+                    hint=f"Its fields are {', '.join(names)}.",
+                    table=table,
+                    column=column,
+                )
+            kind = _with_stored_names(
+                given.field(number).type,
+                stored.field(name).type,
+                f"{column}.{name}",
+                table,
+                by_position=by_position,
+            )
+            fields.append(given.field(number).with_name(name).with_type(kind))
+        return pa.struct(fields)
+    if pa.types.is_list(given) and pa.types.is_list(stored):
+        item = _with_stored_names(given.value_type, stored.value_type, column, table, by_position=by_position)
+        return pa.list_(given.value_field.with_type(item)) if item != given.value_type else given
     if pa.types.is_map(given) and pa.types.is_map(stored):
-        return _unknown_field(given.item_type, stored.item_type)
-    if _is_list(given) and _is_list(stored):
-        return _unknown_field(given.value_type, stored.value_type)
-    return None
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+        item = _with_stored_names(given.item_type, stored.item_type, column, table, by_position=by_position)
+        return pa.map_(given.key_type, item) if item != given.item_type else given
+    return given
 
 
 def _in_range(column: pa.ChunkedArray, field: pa.Field, table: str) -> pa.ChunkedArray:

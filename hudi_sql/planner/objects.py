@@ -68,6 +68,11 @@ def with_parameters(tree: exp.Expression, parameters: Any) -> exp.Expression:
     copy = tree.copy()
     marks = list(copy.find_all(exp.Placeholder, exp.Parameter, bfs=False))
     named = parameters if isinstance(parameters, Mapping) else None
+    if named is None and (isinstance(parameters, str | bytes) or not isinstance(parameters, Iterable)):
+        raise BindError(
+            f"Values of parameters are a list or a mapping, not {type(parameters).__name__}",
+            hint="Write [value] for a single one.",
+        )
     values: Sequence[Any] = () if named is not None else list(parameters)
     used: set[object] = set()
     position = 0

@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from hudi_sql.errors import UnsupportedStatementError
 from hudi_sql.sql.context import BindContext
-from hudi_sql.sql.ddl import bind_create, bind_drop, is_hudi_create
+from hudi_sql.sql.ddl import bind_create, bind_drop, is_hudi_create, refuse_other_formats
 from hudi_sql.sql.insert import bind_insert
 from hudi_sql.sql.merge import bind_merge
 from hudi_sql.sql.model import BoundPassThrough, BoundSelect, BoundSet, BoundStatement, TableName
@@ -38,6 +38,8 @@ def bind(parsed: Parsed, context: BindContext) -> BoundStatement:
         bound = _set(text, context)
     elif isinstance(tree, exp.Create) and is_hudi_create(tree):
         bound = bind_create(tree, text, context.dialect)
+    elif isinstance(tree, exp.Create):
+        refuse_other_formats(tree)
     elif isinstance(tree, exp.Drop) and (table := _dropped(tree)) is not None and _is_hudi(table, context):
         bound = bind_drop(tree, table, text)
     elif isinstance(tree, exp.Insert):
@@ -58,7 +60,7 @@ def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatem
         word = tree.name.upper() or text.split(maxsplit=1)[0].upper()
         if context.dialect == "spark" or word == "CALL" or " using hudi" in f" {text.lower()}":
             raise UnsupportedStatementError(
-                f"{word} is not supported", hint="See the list of statements in the reference.", part=word
+                f"{word} is not supported", hint=_INSTEAD.get(word, _SUPPORTED), part=word
             )
         if word == "EXPLAIN":
             _refuse_plans_of_hudi(text, context)
@@ -68,33 +70,38 @@ def _other(tree: exp.Expression, text: str, context: BindContext) -> BoundStatem
         if tables:
             return BoundSelect(text=text, tables=tables, query=_spelled(tree, tables, context))
     elif tables:
-        if isinstance(tree, exp.DML | exp.Create):
-            raise _foreign_target(tree, tables)
-        raise _unsupported(text, tables)
-    return BoundPassThrough(text=text, rendered=tree if context.dialect == "spark" else None)
+        raise _unsupported(tree, text, tables)
+    return BoundPassThrough(text=text, tree=tree, rendered=tree if context.dialect == "spark" else None)
 
 
-def _unsupported(text: str, tables: dict[str, TableName]) -> UnsupportedStatementError:
+_INSTEAD = {
+    "TRUNCATE": "Write DELETE FROM the table.",
+    "ALTER": "Change the schema with Spark; it is followed from then on.",
+    "DESCRIBE": "session.table('name').schema has the columns.",
+    "DESC": "session.table('name').schema has the columns.",
+    "EXPLAIN": "result.write of the statement tells what it read and wrote.",
+    "COPY": "Write session.sql('SELECT …').to_arrow_reader() with pyarrow.",
+    "CREATE": "Take session.sql('SELECT …').to_arrow_table() and register it under a name.",
+}
+_SUPPORTED = "Supported are CREATE TABLE, DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT and SET."
+_DML = exp.Insert | exp.Update | exp.Delete | exp.Merge
+
+
+def _unsupported(tree: exp.Expression, text: str, tables: dict[str, TableName]) -> UnsupportedStatementError:
     word = text.split(maxsplit=1)[0].upper()
+    table = str(next(iter(tables.values())))
+    if isinstance(tree, _DML):
+        return UnsupportedStatementError(
+            f"{tree.key.upper()} of a table of the engine cannot read Hudi tables",
+            hint="Take session.sql('SELECT …').to_arrow_table(), register it and read that.",
+            table=table,
+            part=word,
+        )
     return UnsupportedStatementError(
         f"{word} is not supported for Hudi tables",
-        hint="See the list of statements in the reference.",
-        table=str(next(iter(tables.values()))),
+        hint=_INSTEAD.get(word, _SUPPORTED),
+        table=table,
         part=word,
-    )
-
-
-def _foreign_target(tree: exp.Expression, tables: dict[str, TableName]) -> UnsupportedStatementError:
-    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    name = target.sql() if isinstance(target, exp.Expression) else ""
-    read = str(next(iter(tables.values())))
-    return UnsupportedStatementError(
-        f"{name} is no Hudi table of this session, and a statement of the engine's own cannot read the Hudi "
-        f"table {read}",
-        hint=f"To change {name}: name it by CREATE TABLE … USING hudi LOCATION '…'. To copy rows into the engine: "
-        "query them, and register the result.",
-        table=read,
-        part=tree.key.upper(),
     )
 
 
@@ -107,7 +114,7 @@ def _refuse_plans_of_hudi(text: str, context: BindContext) -> None:
         return
     tables = hudi_tables(tree, context) if isinstance(tree, exp.Expression) else {}
     if tables:
-        raise _unsupported(text, tables)
+        raise _unsupported(exp.Command(this="EXPLAIN"), text, tables)
 
 
 def _dropped(tree: exp.Drop) -> exp.Expression | None:

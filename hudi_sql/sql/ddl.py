@@ -10,7 +10,7 @@ from hudi_sql.sql.model import BoundCreateTable, BoundDropTable, TableName
 from hudi_sql.sql.names import find_column, is_meta, table_name, unknown_column
 from hudi_sql.sql.types import storage_type
 
-__all__ = ["bind_create", "bind_drop", "is_hudi_create"]
+__all__ = ["bind_create", "bind_drop", "is_hudi_create", "refuse_other_formats"]
 
 
 def is_hudi_create(tree: exp.Create) -> bool:
@@ -18,6 +18,21 @@ def is_hudi_create(tree: exp.Create) -> bool:
     return any(
         isinstance(item, exp.FileFormatProperty) and item.name.lower() == "hudi" for item in _properties(tree)
     )
+
+
+def refuse_other_formats(tree: exp.Create) -> None:
+    """Refuse CREATE TABLE … USING something else: engines have no such clause, and would say so in other words.
+
+    Raises:
+        UnsupportedStatementError: With the format.
+    """
+    for item in _properties(tree):
+        if isinstance(item, exp.FileFormatProperty) and str(tree.args.get("kind")).upper() == "TABLE":
+            raise UnsupportedStatementError(
+                f"CREATE TABLE … USING {item.name} is not supported",
+                hint="Write USING hudi, or leave USING out for a table of the engine.",
+                part=f"USING {item.name}",
+            )
 
 
 def bind_create(tree: exp.Create, text: str, dialect: str) -> BoundCreateTable:
@@ -76,6 +91,10 @@ class _Clauses:
         """Read one clause. Raises `UnsupportedStatementError`."""
         if isinstance(item, exp.LocationProperty):
             self.location = item.this.name
+            if not self.location.strip():
+                raise BindError(
+                    "LOCATION is empty", hint="Give a path or a URI.", table=self._table, part="LOCATION"
+                )
         elif isinstance(item, exp.SchemaCommentProperty):
             self.comment = item.this.name
         elif isinstance(item, exp.PartitionedByProperty):

@@ -8,7 +8,7 @@ from sqlglot import exp
 from hudi_sql.errors import BindError, UnsupportedStatementError
 from hudi_sql.sql.context import BindContext, TableInfo
 from hudi_sql.sql.model import BoundInsert, StoreAssignment, TableName
-from hudi_sql.sql.names import find_column, hudi_tables, is_meta, target_of, unknown_column
+from hudi_sql.sql.names import LOCATION_FUNCTION, find_column, hudi_tables, is_meta, target_of, unknown_column
 from hudi_sql.sql.types import cast_for_store, check_store_assignment, spark_cast_for_store
 from hudi_sql.sql.values import check_duplicates, default_to_null
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
@@ -25,7 +25,7 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
         BindError: Columns are unknown, repeated, too few or too many, or a type does not fit.
         UnsupportedStatementError: A clause that is not supported.
     """
-    into = tree.this
+    into = _location_call(tree.this)
     columns_node = into.expressions if isinstance(into, exp.Schema) else []
     table = into.this if isinstance(into, exp.Schema) else into
     found = target_of(table, context)
@@ -73,6 +73,19 @@ def bind_insert(tree: exp.Insert, text: str, context: BindContext) -> BoundInser
         store_assignment=rule,
         on_conflict=on_conflict,
     )
+
+
+def _location_call(into: exp.Expression) -> exp.Expression:
+    """`hudi_table('uri')` after INTO, which reads like a table with a list of columns."""
+    if (
+        isinstance(into, exp.Schema)
+        and len(into.expressions) == 1
+        and into.this.name.lower() == LOCATION_FUNCTION
+    ):
+        argument = into.expressions[0]
+        if isinstance(argument, exp.Literal) and argument.is_string:
+            return exp.Table(this=exp.Anonymous(this=LOCATION_FUNCTION, expressions=[argument.copy()]))
+    return into
 
 
 def _query(tree: exp.Insert, table: str) -> exp.Expression:
@@ -129,7 +142,12 @@ def _cast_query(
     rule: StoreAssignment,
 ) -> exp.Expression:
     """The query's columns, under names of our own, cast to the stored types."""
-    names = [exp.Identifier(this=f"c{number}", quoted=True) for number in range(len(given))]
+    # Columns are called as they are stored, so that an engine's message about a value names its column.
+    called = {position: column for column, position in zip(columns, positions, strict=True)}
+    names = [
+        exp.Identifier(this=called.get(number, f"__hudi_sql_c{number}"), quoted=True)
+        for number in range(len(given))
+    ]
     alias = exp.TableAlias(this=exp.Identifier(this=_SOURCE, quoted=True), columns=names)
     source: exp.Expression
     if isinstance(query, exp.Values):
@@ -141,7 +159,7 @@ def _cast_query(
     items: list[exp.Expression] = []
     for column, position in zip(columns, positions, strict=True):
         value = exp.Column(
-            this=exp.Identifier(this=f"c{position}", quoted=True),
+            this=exp.Identifier(this=called[position], quoted=True),
             table=exp.Identifier(this=_SOURCE, quoted=True),
         )
         stored = schema.field(column).type

@@ -174,7 +174,7 @@ class _MergeBinder:
                 on = exp.And(this=on, expression=pair)
             return on
         node = self.tree.args.get("on")
-        if node is None:
+        if not isinstance(node, exp.Expression):
             raise BindError("MERGE has no ON", hint="Say which rows match.", table=self.table)
         check_condition(node, self.context.dialect, table=self.table, part="ON")
         return qualify(node, self.both, part="ON")

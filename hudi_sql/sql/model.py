@@ -128,6 +128,8 @@ class BoundPassThrough(BoundStatement):
     `rendered` is its text in the engine's dialect when the session's dialect is another one, else `text`.
     """
 
+    tree: exp.Expression | None = None
+    """The statement with values in the places of its parameters."""
     rendered: exp.Expression | None = None
 
 

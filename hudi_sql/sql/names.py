@@ -14,6 +14,7 @@ from hudi_sql.sql.model import TableName
 from hudi_sql.storage.schema.meta_columns import META_COLUMNS
 
 __all__ = [
+    "LOCATION_FUNCTION",
     "Scope",
     "column_of",
     "find_column",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _LOCATION_SCHEMA = "hudi"
-_LOCATION_FUNCTION = "hudi_table"
+LOCATION_FUNCTION = "hudi_table"
 
 
 def is_meta(name: str) -> bool:
@@ -41,7 +42,7 @@ def table_name(table: exp.Table) -> TableName:
     as_of = version.expression.name if version is not None and version.expression is not None else None
     inner = table.this
     if isinstance(inner, exp.Func):
-        if inner.name.lower() == _LOCATION_FUNCTION and inner.expressions:
+        if inner.name.lower() == LOCATION_FUNCTION and inner.expressions:
             return TableName(location=inner.expressions[0].name, as_of=as_of)
         return TableName(parts=(inner.name,), as_of=as_of)
     parts = tuple(part.name for part in table.parts)

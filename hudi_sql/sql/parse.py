@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, replace
 
 from sqlglot import exp, parse_one
@@ -16,6 +17,12 @@ __all__ = ["Parsed", "split_and_parse"]
 
 # sqlglot warns about each statement that it keeps as text; what becomes of those is decided in `bind`.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+_MISSING_END = re.compile(r"Missing (\S+) from (\d+):")
+_TOKEN = re.compile(r"<Token token_type: [^,]*, text: (.*?), line: .*?>")
+_KEYWORD = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+_CLAUSES = {"Paren": "An expression in parentheses", "Whens": "MERGE without WHEN", "EQ": "A comparison"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +48,28 @@ def split_and_parse(text: str, dialect: str) -> list[Parsed]:
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
     except SqlglotError as exc:
+        found = _MISSING_END.match(str(exc.__cause__ or ""))
+        end, line = (found.group(1), int(found.group(2))) if found else ("", 1)
+        at = sum(len(part) + 1 for part in text.split("\n")[: line - 1])
         raise SqlSyntaxError(
-            f"The text cannot be read as SQL: {exc}",
+            f"A quote or comment that begins on line {line} does not end: {end} is missing"
+            if found
+            else f"The text cannot be read as SQL from {text[:10]!r} on",
             hint="Check quotes and comments.",
             sql=text,
-            start=0,
+            start=at,
             end=len(text),
         ) from exc
     return [_parse(piece, dialect) for piece in _pieces(text, tokens)]
+
+
+def _in_words(description: str) -> str:
+    """What the parser says, without the names of its classes."""
+    text = _TOKEN.sub(r"'\1'", description)
+    found = _KEYWORD.match(text)
+    if found:
+        return f"{_CLAUSES.get(found.group(1), found.group(1).upper())} is not complete"
+    return text.replace("Invalid expression / Unexpected token", "Unexpected text")
 
 
 def _pieces(text: str, tokens: list[Token]) -> list[str]:
@@ -79,13 +100,21 @@ def _parse(text: str, dialect: str) -> Parsed:
         )
     try:
         tree = parse_one(text, read=dialect)
+    except RecursionError as exc:
+        raise SqlSyntaxError(
+            "The statement is nested too deeply",
+            hint="Register long lists of values as a table and join it.",
+            sql=text,
+            start=0,
+            end=len(text),
+        ) from exc
     except SqlglotError as exc:
         found = exc.errors[0] if isinstance(exc, ParseError) and exc.errors else {}
         line, column = int(found.get("line") or 1), int(found.get("col") or 1)
         at = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - 1
         spot = str(found.get("highlight") or text[max(0, at - 10) : at + 10])
         raise SqlSyntaxError(
-            f"{found.get('description') or exc} at line {line}, column {column}, near {spot!r}",
+            f"{_in_words(str(found.get('description') or exc))} at line {line}, column {column}, near {spot!r}",
             hint=f"Statements are read in the {dialect} dialect.",
             sql=text,
             start=max(0, at - len(spot)),

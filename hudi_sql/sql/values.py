@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ __all__ = [
     "check_duplicates",
     "default_to_null",
     "is_default",
+    "refuse_aggregates",
     "resolved_value",
 ]
 
@@ -38,7 +39,9 @@ def default_to_null(node: exp.Expression) -> exp.Expression:
 
 def resolved_value(node: exp.Expression, scope: Scope, part: str) -> exp.Expression:
     """A value with its names resolved, not cast yet."""
-    return qualify(default_to_null(node), scope, part=part)
+    value = default_to_null(node)
+    refuse_aggregates(value, table=scope.table, part=part)
+    return qualify(value, scope, part=part)
 
 
 def cast_assignments(given: tuple[Assignment, ...], schema: pa.Schema) -> tuple[Assignment, ...]:
@@ -150,8 +153,31 @@ def check_duplicates(names: Sequence[str], *, table: str, part: str) -> None:
             )
 
 
+def refuse_aggregates(node: exp.Expression, *, table: str, part: str) -> None:
+    """Refuse sum(x) and the like over the rows of the statement itself: there is one value for each row.
+
+    Raises:
+        BindError: With the function.
+    """
+    for call in node.find_all(exp.AggFunc):
+        if not any(isinstance(above, exp.Query | exp.Window) for above in _above(call, node)):
+            raise BindError(
+                f"{call.sql()} is an aggregate, which {part} cannot have",
+                hint="Write a subquery: (SELECT … FROM …).",
+                table=table,
+                part=part,
+            )
+
+
+def _above(node: exp.Expr, top: exp.Expr) -> Iterator[exp.Expr]:
+    while node is not top and node.parent is not None:
+        node = node.parent
+        yield node
+
+
 def check_condition(node: exp.Expression, dialect: str, *, table: str, part: str) -> None:
-    """Refuse a bare NULL as a condition where the dialect does: it is no boolean."""
+    """Refuse an aggregate, and a bare NULL where the dialect does: it is no boolean."""
+    refuse_aggregates(node, table=table, part=part)
     if dialect == "spark" and isinstance(node.unnest(), exp.Null):
         raise BindError(
             f"{part} NULL is no condition", hint="Write a boolean expression.", table=table, part=part

@@ -60,6 +60,18 @@ def test_errors_keep_the_engines_own_as_their_cause() -> None:
     assert raised.value.__cause__ is own
 
 
+def test_names_that_the_user_did_not_write_are_not_told() -> None:
+    for said, told in {
+        "no cast when casting from source column __hudi_sql_c1": "no cast",
+        'no cast when casting from source column "__hudi_sql_s_name"': "no cast when casting from source column name",
+        'column "_hudi_sql_slice" is grouped': "column a column of the rewritten query is grouped",
+        "no column of mine": "no column of mine",
+    }.items():
+        with pytest.raises(EngineFailureError) as raised, engine_errors():
+            raise EngineQueryError(said, at_bind=False)
+        assert raised.value.message == f"The engine failed to run the query: {told}"
+
+
 def test_shown_rows_are_cut_and_null_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
     Result.of_table(TABLE).show(max_rows=2)
     assert capsys.readouterr().out.splitlines() == [

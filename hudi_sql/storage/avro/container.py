@@ -15,6 +15,7 @@ from hudi_sql.errors import CorruptTableError
 __all__ = ["decode_container", "encode_container", "schema_of"]
 
 _MAGIC = b"Obj\x01"
+_LONGEST_REASON = 200
 
 
 @cache
@@ -46,7 +47,13 @@ def decode_container(data: bytes, path: str) -> dict[str, Any]:
         raise CorruptTableError(f"{path} holds no record", path=path) from None
     except Exception as exc:
         # fastavro raises whatever its decoding runs into: EOFError, ValueError, KeyError, IndexError, struct.error.
-        raise CorruptTableError(f"{path} cannot be decoded: {exc!r}", path=path) from exc
+        raise CorruptTableError(f"{path} cannot be decoded: {_reason(exc)}", path=path) from exc
     if not isinstance(record, dict):
         raise CorruptTableError(f"{path} holds a {type(record).__name__}, not a record", path=path)
     return record
+
+
+def _reason(error: BaseException) -> str:
+    """A line about the cause; some messages hold the whole file."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}…"

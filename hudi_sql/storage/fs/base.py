@@ -37,6 +37,10 @@ class Store(Protocol):
     def uri(self) -> str:
         """The root as Hudi writes it into plans: an absolute path or URI without a trailing slash."""
 
+    @property
+    def can_swap(self) -> bool:
+        """Whether `put_if` is there: some stores have no compare-and-swap."""
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """Bytes of a file. Raises `ObjectNotFoundError`."""
 

@@ -71,6 +71,11 @@ class FsspecStore:
         """As it was given."""
         return self._uri
 
+    @property
+    def can_swap(self) -> bool:
+        """See `Store`."""
+        return False
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """Bytes of a file. Raises `ObjectNotFoundError`."""
         end = None if length is None else start + length
@@ -226,7 +231,8 @@ def _open(uri: str, options: dict[str, object]) -> tuple[Any, str]:
         ) from exc
     except (ValueError, TypeError, OSError) as exc:
         raise ConfigError(
-            f"{uri} is no location that can be opened: {exc}", hint="Check the scheme and storage_options."
+            f"{uri} is no location that can be opened: {str(exc).partition(chr(10))[0]}",
+            hint="Check the scheme and storage_options.",
         ) from exc
     return filesystem, str(root)
 

@@ -50,6 +50,11 @@ class LocalStore:
         """`file:` and the absolute path: the form that Hadoop's Path prints."""
         return f"file:{self.root}"
 
+    @property
+    def can_swap(self) -> bool:
+        """See `Store`."""
+        return True
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """Bytes of a file. Raises `ObjectNotFoundError`."""
         with self._errors(path), open(self._full(path), "rb") as file:  # noqa: PTH123
@@ -99,8 +104,8 @@ class LocalStore:
     def create(self, path: str, data: bytes) -> None:
         """Create a file whole, or raise `ObjectExistsError`; never visible half-written."""
         full = self._full(path)
+        self._make_folder(full, path)
         with self._errors(path):
-            os.makedirs(os.path.dirname(full), exist_ok=True)  # noqa: PTH103, PTH120
             if not data:
                 os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
                 return
@@ -114,8 +119,8 @@ class LocalStore:
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file whole; its `.crc` sidecar goes first."""
         full = self._full(path)
+        self._make_folder(full, path)
         with self._errors(path):
-            os.makedirs(os.path.dirname(full), exist_ok=True)  # noqa: PTH103, PTH120
             temporary = _write_temporary(full, data)
             try:
                 # Without a sidecar Hadoop reads unchecked: the old and the new file are both readable.
@@ -181,7 +186,7 @@ class LocalStore:
             try:
                 handle = os.open(full, os.O_CREAT | os.O_WRONLY, 0o644)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(full), exist_ok=True)  # noqa: PTH103, PTH120
+                self._make_folder(full, path)
                 handle = os.open(full, os.O_CREAT | os.O_WRONLY, 0o644)
             try:
                 os.utime(handle)
@@ -214,6 +219,20 @@ class LocalStore:
         check_path(path, may_be_root=may_be_root)
         return f"{self.root}/{path}" if path else self.root or "/"
 
+    def _make_folder(self, full: str, path: str) -> None:
+        """Make the folder of a new file; what stands in the way is named, and is not a missing file."""
+        folder = os.path.dirname(full)  # noqa: PTH120
+        try:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        except OSError as exc:
+            kind = TransientStorageError if exc.errno in _TRANSIENT else StorageError
+            raise kind(
+                f"The folder {folder} cannot be made: {exc.strerror}",
+                table=self.uri,
+                path=path,
+                hint="Check the location: all its parts have to be folders that may be written to.",
+            ) from exc
+
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
         try:
@@ -225,7 +244,7 @@ class LocalStore:
         except (OSError, ValueError) as exc:
             kind = TransientStorageError if getattr(exc, "errno", None) in _TRANSIENT else StorageError
             raise kind(
-                f"{path or 'the table folder'} cannot be accessed: {exc}",
+                f"{path or 'the table folder'} cannot be accessed: {getattr(exc, 'strerror', None) or exc}",
                 table=self.uri,
                 path=path,
                 hint="Check the permissions and the free space of the disk.",

@@ -52,6 +52,11 @@ class MemoryStore:
         """`memory://` and the root."""
         return f"memory://{self.root}"
 
+    @property
+    def can_swap(self) -> bool:
+        """See `Store`."""
+        return True
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """Bytes of an object. Raises `ObjectNotFoundError`."""
         data = self._object(path).data

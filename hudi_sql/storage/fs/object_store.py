@@ -94,6 +94,11 @@ class ObjectStore:
         """As it was given."""
         return self._uri
 
+    @property
+    def can_swap(self) -> bool:
+        """See `Store`."""
+        return True
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """Bytes of an object. Raises `ObjectNotFoundError`."""
         with self._errors(path):

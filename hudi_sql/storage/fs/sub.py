@@ -26,6 +26,11 @@ class SubStore:
         """Location of the folder."""
         return f"{self.store.uri}/{self.folder}"
 
+    @property
+    def can_swap(self) -> bool:
+        """See `Store`."""
+        return self.store.can_swap
+
     def read(self, path: str, *, start: int = 0, length: int | None = None) -> bytes:
         """See `Store`."""
         return self.store.read(self._outer(path), start=start, length=length)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +75,49 @@ def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "duckdb" in done.stderr
+
+
+def test_what_a_file_begins_with_and_what_it_lacks_is_told_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.sql"
+    file.write_bytes(b"\xef\xbb\xbfSELECT 1 AS one")
+    assert main(["-f", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("one")
+    for data in (b"", b"-- nothing\n/* at all; */"):
+        file.write_bytes(data)
+        assert main(["-f", str(file)]) == 0
+        assert capsys.readouterr() == ("", "")
+    file.write_bytes(b"\xff")
+    for path in (file, tmp_path, tmp_path / "nothing"):
+        assert main(["-f", str(path)]) == 2
+        message = capsys.readouterr().err
+        assert "Errno" not in message
+        assert "codec" not in message
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT 7 AS seven")))
+    assert main(["-f", "-"]) == 0
+    assert capsys.readouterr().out.startswith("seven")
+    assert main(["-c", "SELECT 1", "--max-rows", "-1"]) == 2
+
+
+def test_letters_that_the_output_lacks_are_no_failure() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hudi_sql.cli.main", "-c", "SELECT 'é' AS x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xe9" in done.stdout
+
+
+def test_an_interrupted_command_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hudi_sql.session.Session.sql", interrupt)
+    assert main(["-c", "SELECT 1"]) == 130
+    assert "Interrupted" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from hudi_sql.config.key import (
     on_off,
     text,
 )
+from hudi_sql.config.write import WriteConfig
 from hudi_sql.errors import ConfigError
 
 
@@ -105,3 +106,10 @@ def test_unknown_settings_are_refused_with_near_names():
 
 def test_settings_of_others_pass():
     check_known(["spark.sql.x", "hoodie.other", "primaryKey"], ["hoodie.other"])
+
+
+@pytest.mark.parametrize("name", ["hoodie.parquet.max.file.size", "hoodie.write.lock.wait_time_ms"])
+def test_a_number_that_is_none_is_told_in_words(name):
+    with pytest.raises(ConfigError, match="whole number") as raised:
+        WriteConfig.parse({name: "abc"})
+    assert "int()" not in str(raised.value)

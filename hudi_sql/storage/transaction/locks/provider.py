@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hudi_sql.config.lock import LockConfig, LockProvider
+from hudi_sql.errors import ConfigError
 from hudi_sql.storage.fs.base import Store
 from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.transaction.locks.base import TableLock
@@ -55,23 +56,32 @@ def open_lock(store: Store, config: LockConfig) -> TableLock:
         validity_s=config.storage_validity_s,
         renew_s=config.storage_renew_s,
     )
-    own: TableLock
+    own: TableLock | None
     if (path := store.local_path(LOCK_FILE)) is not None:
         own = OsLock(store, path, config.wait_ms)
     elif store.uri.startswith("memory:"):
         own = ProcessLock(store, config.wait_ms)
     else:
-        own = storage_lock
+        own = storage_lock if store.can_swap else None
+    if own is None and config.provider is not LockProvider.FILE:
+        raise ConfigError(
+            "The store has no compare-and-swap, which the lock of a table in an object store needs",
+            hint="Set hoodie.write.lock.provider to FileSystemBasedLockProvider, for all writers of the table.",
+            table=store.uri,
+            setting="hoodie.write.lock.provider",
+        )
     match config.provider:
         case LockProvider.DEFAULT:
+            assert own is not None
             return own
         case LockProvider.FILE:
             place, folder = _lock_folder(store, config.file_folder)
             file_lock = FileLock(
                 place, folder=folder, wait_ms=config.wait_ms, expire_minutes=config.file_expire_minutes
             )
-            return _Both(own, file_lock)
+            return file_lock if own is None else _Both(own, file_lock)
         case LockProvider.STORAGE:
+            assert own is not None
             return own if own is storage_lock else _Both(own, storage_lock)
 
 

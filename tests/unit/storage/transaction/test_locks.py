@@ -11,6 +11,7 @@ import pytest
 
 from hudi_sql.config.lock import LockConfig, LockProvider
 from hudi_sql.errors import (
+    ConfigError,
     LockError,
     ObjectExistsError,
     PreconditionFailedError,
@@ -19,6 +20,7 @@ from hudi_sql.errors import (
 )
 from hudi_sql.storage.fs.local import LocalStore
 from hudi_sql.storage.fs.memory import MemoryStore
+from hudi_sql.storage.fs.uri import open_store
 from hudi_sql.storage.transaction.locks.base import waiting
 from hudi_sql.storage.transaction.locks.file_lock import FileLock
 from hudi_sql.storage.transaction.locks.os_lock import LOCK_FILE, OsLock, ProcessLock
@@ -452,3 +454,18 @@ def test_the_folder_of_the_lock_file_is_taken_as_hudi_takes_it(tmp_path, local, 
     assert places[form].is_file()
     lock.release()
     assert not places[form].exists()
+
+
+def test_a_store_without_compare_and_swap_takes_the_lock_file_or_none(tmp_path):
+    store = open_store(f"local://{tmp_path}/t")
+    for provider in (LockProvider.DEFAULT, LockProvider.STORAGE):
+        with pytest.raises(ConfigError, match="compare-and-swap"):
+            open_lock(store, LockConfig(wait_ms=0, provider=provider))
+    config = LockConfig(wait_ms=0, provider=LockProvider.FILE)
+    lock = open_lock(store, config)
+    lock.acquire()
+    lock.check_held()
+    with pytest.raises(LockError):
+        open_lock(store, config).acquire()
+    lock.release()
+    assert list(store.walk("")) == []
