@@ -80,6 +80,8 @@ class HudiSqlError(Exception):
         part: str | None = None,
         **facts: object,
     ) -> None:
+        # Causes are told in the words of other libraries, some of which take several lines.
+        message = " ".join(line.strip() for line in message.splitlines())
         super().__init__(message)
         self.message = message
         self.hint = hint if hint is not None else self.usual_hint
@@ -135,6 +137,8 @@ class TableExistsError(HudiSqlError):
 
 class SchemaError(HudiSqlError):
     """A schema cannot be stored, or the data does not fit it."""
+
+    usual_hint = "Compare the columns and types of the data with those of the table."
 
 
 class ConstraintError(HudiSqlError):

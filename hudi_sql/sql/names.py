@@ -22,6 +22,7 @@ __all__ = [
     "is_meta",
     "named_tables",
     "qualify",
+    "refuse_hidden_name",
     "table_name",
     "target_of",
     "unknown_column",
@@ -132,6 +133,23 @@ def unknown_column(name: str, names: Iterable[str], *, table: str, part: str | N
     )
 
 
+def refuse_hidden_name(parts: Sequence[str], *, table: str, alias: str, part: str | None) -> None:
+    """Refuse `t.x` in a statement that calls the table t something else.
+
+    Raises:
+        BindError: With the name that it has there.
+    """
+    own = table.rsplit(".", maxsplit=1)[-1]
+    if len(parts) > 1 and parts[0].lower() == own.lower() != alias.lower():
+        raise BindError(
+            f"{own} is called {alias} in this statement",
+            hint=f"Write {alias}.{'.'.join(parts[1:])}.",
+            table=table,
+            part=part,
+            column=parts[-1],
+        )
+
+
 class Scope:
     """Relations whose columns an expression may use, by alias."""
 
@@ -143,6 +161,11 @@ class Scope:
         """Let columns of a relation be used; None where its columns are the engine's business."""
         self._relations[alias.lower()] = (alias, None if names is None else tuple(names))
         return self
+
+    @property
+    def first_alias(self) -> str:
+        """Alias of the relation that was added first: the target, where there is one."""
+        return next(iter(self._relations.values()))[0]
 
     def resolve(self, column: exp.Column, part: str | None) -> exp.Column | None:
         """The column spelled and qualified; None where only the engine can tell.
@@ -224,6 +247,7 @@ def _as_field(parts: list[str], scope: Scope, part: str | None) -> exp.Expressio
         except BindError:
             if any(names is None for _, names in scope._relations.values()):  # noqa: SLF001
                 return None
+            refuse_hidden_name(parts, table=scope.table, alias=scope.first_alias, part=part)
             raise
         rest = parts[1:]
     if base is None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hudi_sql.errors import BindError
 from hudi_sql.sql.model import Assignment
-from hudi_sql.sql.names import Scope, find_column, is_meta, qualify, unknown_column
+from hudi_sql.sql.names import Scope, find_column, is_meta, qualify, refuse_hidden_name, unknown_column
 from hudi_sql.sql.types import cast_for_store
 
 __all__ = [
@@ -125,6 +125,7 @@ def _assignment(
         )
     column = find_column(names[0], schema.names)
     if column is None:
+        refuse_hidden_name(names, table=table, alias=target, part=part)
         unknown_column(names[0], schema.names, table=table, part=part)
     kind = schema.field(column).type
     path = []

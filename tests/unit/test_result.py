@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from engine_adapters.protocol import EngineQueryError
-from hudi_sql.errors import BindError, EngineFailureError
+from hudi_sql.errors import (
+    BindError,
+    CorruptTableError,
+    EngineFailureError,
+    ObjectNotFoundError,
+    SchemaError,
+    StorageError,
+    TransientStorageError,
+)
 from hudi_sql.result import Result, WriteResult, engine_errors
+from hudi_sql.storage.fs.local import LocalStore
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
 
@@ -88,3 +100,20 @@ def test_a_write_is_one_row() -> None:
         num_inserted_rows=1, num_updated_rows=2, num_deleted_rows=3, num_ignored_rows=4, instant="i"
     )
     assert Result.of_table(write.to_row(), write).fetchone() == (6, 1, 2, 3, 4, "i")
+
+
+def test_messages_are_one_line_and_say_what_to_do() -> None:
+    for kind in (CorruptTableError, SchemaError, StorageError, ObjectNotFoundError, TransientStorageError):
+        error = pickle.loads(pickle.dumps(kind("first\n  second", path="x")))
+        assert error.message == "first second"
+        assert error.hint
+        assert kind("x", hint="do this").hint == "do this"
+
+
+def test_what_stands_in_the_way_of_a_new_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for write in ("create", "put"):
+        with pytest.raises(StorageError, match="Not a directory") as raised:
+            getattr(LocalStore(f"{tmp_path}/file"), write)("a/b", b"x")
+        assert not isinstance(raised.value, ObjectNotFoundError)
+        assert "Errno" not in str(raised.value)

@@ -293,6 +293,8 @@ def test_statements_of_the_engine_pass_through(session: hudi_sql.Session) -> Non
         ("UPDATE item SET price = (SELECT price FROM item)", EngineFailureError),
         ("UPDATE item SET price = sum(price)", BindError),
         ("DELETE FROM item WHERE max(id) = 1", BindError),
+        ("UPDATE item AS x SET item.price = 1", BindError),
+        ("DELETE FROM item AS x WHERE item.id = 1", BindError),
         ("MERGE INTO item t USING item s WHEN MATCHED THEN DELETE", BindError),
         ("CREATE TABLE bad (a INT) USING hudi LOCATION ''", BindError),
         ("CREATE TABLE bad (a INT) USING delta", UnsupportedStatementError),
@@ -669,3 +671,15 @@ def test_rows_with_nan_can_be_deleted(session: hudi_sql.Session) -> None:
     session.sql("UPDATE item SET price = CAST('NaN' AS DOUBLE) WHERE id = 2")
     assert session.sql("DELETE FROM item WHERE isnan(price)").fetchone()[3] == 1  # type: ignore[index]
     assert [row[0] for row in rows(session)] == [1, 3]
+
+
+@pytest.mark.duckdb
+def test_a_name_that_an_alias_hides_is_told_with_the_alias(tmp_path: Path) -> None:
+    with hudi_sql.connect("duckdb") as session:
+        make_item(session, tmp_path)
+        for statement in (
+            "UPDATE item AS x SET item.price = 1",
+            "DELETE FROM item AS x WHERE item.price = 1",
+        ):
+            with pytest.raises(BindError, match=r"item is called x .*Write x\.price"):
+                session.sql(statement)

@@ -244,11 +244,17 @@ class LocalStore:
         except (OSError, ValueError) as exc:
             kind = TransientStorageError if getattr(exc, "errno", None) in _TRANSIENT else StorageError
             raise kind(
-                f"{path or 'the table folder'} cannot be accessed: {getattr(exc, 'strerror', None) or exc}",
+                f"{path or 'the table folder'} cannot be accessed: {_reason(exc)}",
                 table=self.uri,
                 path=path,
                 hint="Check the permissions and the free space of the disk.",
             ) from exc
+
+
+def _reason(error: Exception) -> str:
+    """What the system says, without the path, which stands before it."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error)
 
 
 def _not_found(uri: str, path: str) -> ObjectNotFoundError:

@@ -39,7 +39,7 @@ class OsLock:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as exc:
             raise StorageError(
-                f"The lock file {self._path} cannot be opened: {exc}", table=self._table
+                f"The lock file {self._path} cannot be opened: {exc.strerror or exc}", table=self._table
             ) from exc
         try:
             if self._try_for(handle):
@@ -48,7 +48,7 @@ class OsLock:
             holder = os.pread(handle, _HOLDER_BYTES, 0).decode(errors="replace")
         except OSError as exc:
             raise StorageError(
-                f"The lock file {self._path} cannot be locked: {exc}",
+                f"The lock file {self._path} cannot be locked: {exc.strerror or exc}",
                 table=self._table,
                 hint="Put the table on a disk whose file system has file locks.",
             ) from exc
