@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.generator import Generator
+from sqlglot.tokenizer_core import TokenType
 
 __all__ = ["DataFusion"]
 
@@ -90,6 +91,11 @@ class DataFusion(Postgres):
     TYPED_DIVISION = True
     SUPPORTS_LIMIT_ALL = False
 
+    class Tokenizer(Postgres.Tokenizer):
+        """Reads FLOAT as 32 bits; PostgreSQL's has 64."""
+
+        KEYWORDS = {**Postgres.Tokenizer.KEYWORDS, "FLOAT": TokenType.FLOAT}  # noqa: RUF012
+
     class Generator(Postgres.Generator):  # type: ignore[misc,valid-type]  # sqlglot makes it at run time
         """Writes what DataFusion reads."""
 
@@ -99,6 +105,10 @@ class DataFusion(Postgres):
             exp.DataType.Type.DOUBLE: "DOUBLE",
             exp.DataType.Type.FLOAT: "FLOAT",
             exp.DataType.Type.TINYINT: "TINYINT",
+            exp.DataType.Type.UTINYINT: "TINYINT UNSIGNED",
+            exp.DataType.Type.USMALLINT: "SMALLINT UNSIGNED",
+            exp.DataType.Type.UINT: "INT UNSIGNED",
+            exp.DataType.Type.UBIGINT: "BIGINT UNSIGNED",
             exp.DataType.Type.BINARY: "BYTEA",
             exp.DataType.Type.VARBINARY: "BYTEA",
             exp.DataType.Type.TEXT: "VARCHAR",

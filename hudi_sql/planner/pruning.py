@@ -110,6 +110,10 @@ def prune_select(table: exp.Table, schema: pa.Schema) -> Predicate | None:
         select = select.parent
     if not isinstance(select, exp.Select) or select.args.get("where") is None:
         return None
+    alias = table.args.get("alias")
+    if table.args.get("pivots") or (alias is not None and alias.args.get("columns")):
+        # What the table's columns are called in the query is not what they are called in the table.
+        return None
     name = table.alias_or_name.lower()
     is_only = not select.args.get("joins") and not select.args.get("laterals") and not table.args.get("joins")
 

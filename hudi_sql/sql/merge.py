@@ -259,14 +259,21 @@ class _MergeBinder:
         )
 
     def _update(self, then: exp.Update, kind: ClauseKind, scope: Scope, part: str) -> tuple[Assignment, ...]:
-        pairs = then.expressions
+        pairs = then.args.get("expressions") or []
+        if not isinstance(pairs, list):
+            raise BindError(
+                f"{part} has an UPDATE without SET", hint="Write UPDATE SET *.", table=self.table, part=part
+            )
+        if kind is not ClauseKind.MATCHED and (not pairs or isinstance(pairs[0], exp.Star)):
+            raise BindError(
+                f"{part} has no source row to take values from",
+                hint="Name the columns.",
+                table=self.table,
+                part=part,
+            )
         if not pairs:
             return self._by_position(part)
         if isinstance(pairs[0], exp.Star):
-            if kind is not ClauseKind.MATCHED:
-                raise BindError(
-                    f"{part} has no source row for *", hint="Name the columns.", table=self.table, part=part
-                )
             return self._star(pairs[0], part)
         for pair in pairs:
             if isinstance(pair, exp.EQ):
@@ -277,8 +284,16 @@ class _MergeBinder:
         names, values = then.this, then.expression
         if isinstance(names, exp.Star):
             return self._star(names, part)
-        if values is None and names is None:
+        # The parser leaves False where a bare INSERT has no values, and reads BY NAME as a list of columns.
+        if not values and names is None:
             return self._by_position(part)
+        if not values:
+            raise UnsupportedStatementError(
+                f"{part} THEN {then.sql()} is not supported",
+                hint="INSERT * goes by name, INSERT alone by position; or give columns and VALUES.",
+                table=self.table,
+                part=part,
+            )
         row = values.expressions[0] if isinstance(values, exp.Values) else values
         given = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
         listed = (

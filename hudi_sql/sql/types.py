@@ -32,6 +32,8 @@ _SIMPLE = {
     Type.DATETIME: pa.timestamp("us"),
 }
 _NARROW = {Type.TINYINT: "INT", Type.SMALLINT: "INT"}
+_PLAIN_DECIMAL = {"spark": (10, 0), "duckdb": (18, 3), "datafusion": (38, 10)}
+"""Digits, and digits after the point, of DECIMAL alone: each dialect has its own."""
 _BOUNDED = (Type.CHAR, Type.VARCHAR, Type.NCHAR, Type.NVARCHAR)
 
 
@@ -61,8 +63,7 @@ def storage_type(kind: exp.DataType, *, dialect: str, column: str, notices: list
 
 def _decimal(kind: exp.DataType, dialect: str, column: str) -> pa.DataType:
     sizes = [int(item.name) for item in kind.expressions]
-    precision = sizes[0] if sizes else (10 if dialect == "spark" else 18)
-    scale = sizes[1] if len(sizes) > 1 else (0 if sizes or dialect == "spark" else 3)
+    precision, scale = (*sizes, 0)[:2] if sizes else _PLAIN_DECIMAL[dialect]
     if not 0 < precision <= 38 or not 0 <= scale <= precision:
         raise SchemaError(
             f"Column {column} cannot be DECIMAL({precision}, {scale})",

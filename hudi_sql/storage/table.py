@@ -163,7 +163,9 @@ class HudiTable:
             LockError: The table is locked by another writer.
         """
         self.check_writable()
-        check_slices_writable(tuple(item.slice for item in changes.slices), self._config.name)
+        partitions = dict.fromkeys(item.slice.partition for item in changes.slices)
+        beside = [piece for name in partitions for piece in snapshot.slices_of_partition(name)]
+        check_slices_writable(tuple(beside), self._config.name)
         try:
             return run_commit(self._store, self._config, snapshot, changes, config or WriteConfig())
         finally:

@@ -398,6 +398,19 @@ def test_short_and_star_forms_of_merge(make: Make) -> None:
     assert rows(session, "*", "WHERE id = 1") == [(1, "n", 9.0, 20)]
     with pytest.raises(BindError, match="name"):
         session.sql("MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *")
+    values = "(SELECT * FROM (VALUES (1, 'p', 7.0, 30), (8, 'q', 8.0, 30)) AS v(a, b, c, d))"
+    session.sql(
+        f"MERGE INTO t USING {values} s ON t.id = s.a WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT"
+    )
+    assert rows(session, "*", "WHERE ts = 30") == [(1, "p", 7.0, 30), (8, "q", 8.0, 30)]
+    with pytest.raises(BindError, match="columns"):
+        session.sql(f"MERGE INTO t USING {source} s ON t.id = s.id WHEN NOT MATCHED THEN INSERT")
+
+
+def test_columns_renamed_by_an_alias_prune_nothing_wrong(make: Make) -> None:
+    session = make("id INT, n INT, p VARCHAR", "(1, 5, 'x'), (2, 6, 'y')", by="p")
+    found = session.sql("SELECT a FROM t AS q(m1, m2, m3, m4, m5, a, id, b) WHERE id = 6").fetchall()
+    assert found == [(2,)]
 
 
 def test_names_that_only_one_side_has_a_row_for(make: Make) -> None:

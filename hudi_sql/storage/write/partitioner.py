@@ -23,8 +23,14 @@ class Bin:
 
 
 def new_file_id() -> FileId:
-    """Id of a new file group. The suffix counts the files of a writer task; ours open one each."""
-    return FileId(f"{uuid.uuid4()}-0")
+    """Id of a new file group. The suffix counts the files of a writer task; ours open one each.
+
+    It does not begin with eight digits: so do buckets of a bucket index, which other writers treat otherwise.
+    """
+    while True:
+        drawn = str(uuid.uuid4())
+        if not drawn[:8].isdigit():
+            return FileId(f"{drawn}-0")
 
 
 def average_record_bytes(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:

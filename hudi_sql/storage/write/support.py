@@ -23,8 +23,8 @@ _KEY_GENERATORS = frozenset(
     }
 )
 _BUCKET_FILE_ID = re.compile(r"000\d{5}-[0-9a-f-]*")
-"""The bucket's number, in eight digits, stands for the first part of a UUID (`BucketIdentifier`). One UUID in 43 begins
-with eight digits, but bucket numbers stay small."""
+"""The bucket's number, in eight digits, stands for the first part of a UUID (`BucketIdentifier`); bucket numbers stay
+small."""
 
 
 def check_table_writable(config: TableConfig, newest: CommitMetadata | None, table: str) -> None:
@@ -50,7 +50,12 @@ def check_table_writable(config: TableConfig, newest: CommitMetadata | None, tab
 
 
 def check_slices_writable(slices: tuple[FileSlice, ...], table: str) -> None:
-    """Refuse file groups that only a writer with a bucket index may add rows to, and slices with logs."""
+    """Refuse file groups that only a writer with a bucket index may add rows to, and slices with logs.
+
+    Args:
+        slices: All of one or several partitions.
+        table: How messages call the table.
+    """
     for piece in slices:
         if piece.log_files:
             raise UnsupportedTableError(
@@ -60,14 +65,15 @@ def check_slices_writable(slices: tuple[FileSlice, ...], table: str) -> None:
                 table=table,
                 hint="Run a compaction first.",
             )
-        if _BUCKET_FILE_ID.fullmatch(piece.file_id):
-            raise UnsupportedTableError(
-                f"File group {piece.file_id} is a bucket of a bucket index, into which rows must be hashed",
-                property="hoodie.index.type",
-                value="BUCKET",
-                table=table,
-                hint="Write the table with the engine that made it.",
-            )
+    # One UUID in 42,000 looks like a bucket; in a table of buckets all of them do.
+    if slices and all(_BUCKET_FILE_ID.fullmatch(piece.file_id) for piece in slices):
+        raise UnsupportedTableError(
+            f"File group {slices[0].file_id} is a bucket of a bucket index, into which rows must be hashed",
+            property="hoodie.index.type",
+            value="BUCKET",
+            table=table,
+            hint="Write the table with the engine that made it.",
+        )
 
 
 def _problems(config: TableConfig, newest: CommitMetadata | None) -> list[tuple[str, str, str]]:

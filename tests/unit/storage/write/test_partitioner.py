@@ -120,3 +120,9 @@ def test_new_file_ids_differ():
     ids = {new_file_id() for _ in range(100)}
     assert len(ids) == 100
     assert all(item.endswith("-0") and len(item) == 38 for item in ids)
+
+
+def test_file_ids_are_no_buckets(monkeypatch):
+    drawn = iter(["00062809-25c2-45f4-9532-cbed74cb4d54", "1a062809-25c2-45f4-9532-cbed74cb4d54"])
+    monkeypatch.setattr("hudi_sql.storage.write.partitioner.uuid.uuid4", lambda: next(drawn))
+    assert new_file_id() == "1a062809-25c2-45f4-9532-cbed74cb4d54-0"
