@@ -5,7 +5,7 @@
 #   spark  both directions with real Spark and Hudi (Java 17 and Maven; skipped loudly without them)
 #   crash  failing stores and several writers
 #   perf   the benchmarks in their short form
-#   all    (default) all of these
+#   all    (default) all of these, and what is too slow for fast
 # HUDI_SQL_REQUIRE_SPARK=1 turns the loud skip into a failure.
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,6 +43,7 @@ fast() {
   done
 }
 
+slow() { step slow "$py" -m pytest -q -n 2 -m "slow and not spark" tests "$@"; }
 spark() { step spark "$py" -m pytest -q -m spark tests/spark "$@"; }
 crash() { step crash "$py" -m pytest -q -n 2 -m "not spark" tests/crash tests/concurrency "$@"; }
 perf() { step perf "$py" -m pytest -q -m perf tests/perf "$@"; }
@@ -52,7 +53,7 @@ case "$what" in
   spark) spark "$@" ;;
   crash) crash "$@" ;;
   perf) perf "$@" ;;
-  all) lint; fast "$@"; crash "$@"; spark "$@"; perf "$@" ;;
+  all) lint; fast "$@"; slow "$@"; crash "$@"; spark "$@"; perf "$@" ;;
 esac
 
 if [ -n "$failed" ]; then
