@@ -7,6 +7,7 @@ share. Everything else is left to the engine, which filters in any case.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -24,6 +25,9 @@ from hudi_sql.storage.read.snapshot import Snapshot
 __all__ = ["Pruning", "prune_select", "to_predicate"]
 
 _MOST_PARTITIONS = 1000
+_WHOLE = re.compile(r"-?\d+")
+_DOUBLE_DIGITS = 15
+"""Decimals of so many digits stay apart as doubles."""
 Resolve = Callable[[exp.Column], "str | None"]
 
 _OPERATORS: dict[type[exp.Expr], CompareOp] = {
@@ -34,6 +38,7 @@ _OPERATORS: dict[type[exp.Expr], CompareOp] = {
     exp.GT: CompareOp.GT,
     exp.GTE: CompareOp.GE,
 }
+_INCLUSIVE = {CompareOp.LT: CompareOp.LE, CompareOp.GT: CompareOp.GE}
 _MIRRORED = {
     CompareOp.EQ: CompareOp.EQ,
     CompareOp.LT: CompareOp.GT,
@@ -82,6 +87,8 @@ def _all_partitions(predicate: Predicate | None, snapshot: Snapshot) -> tuple[Pa
             given.setdefault(part.column, part.values)
     if not fields or not set(fields) <= given.keys():
         return None
+    if any(pa.types.is_floating(snapshot.table_schema.field(name).type) for name in fields):
+        return None  # 0.0 and -0.0 are equal and are two partitions
     rows = list(product(*(given[name] for name in fields)))
     if len(rows) > _MOST_PARTITIONS:
         return None
@@ -193,8 +200,18 @@ def _compare(tree: exp.Expr, resolve: Resolve, schema: pa.Schema) -> Predicate |
     name = resolve(left)
     if name is None:
         return None
-    value = _literal(right, schema.field(name).type)
-    return None if value is None else Compare(column=name, op=operator, value=value)
+    kind = schema.field(name).type
+    value = _literal(right, kind)
+    if value is None:
+        return None
+    if _is_approximate(right, kind):
+        operator = _INCLUSIVE.get(operator, operator)
+    return Compare(column=name, op=operator, value=value)
+
+
+def _is_approximate(tree: exp.Expr, kind: pa.DataType) -> bool:
+    """Whether an engine may read the literal as a double that lies a little beside the decimal that is written."""
+    return pa.types.is_decimal(kind) and not tree.find(exp.Cast) and not _WHOLE.fullmatch(tree.sql())
 
 
 def _is_in(tree: exp.In, resolve: Resolve, schema: pa.Schema) -> Predicate | None:
@@ -240,6 +257,8 @@ def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
         if pa.types.is_float64(kind):
             return pa.scalar(float(text), kind)
         if pa.types.is_decimal(kind):
+            if kind.precision > _DOUBLE_DIGITS and not _WHOLE.fullmatch(text):
+                return None
             return pa.scalar(Decimal(text), kind)
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
         return None

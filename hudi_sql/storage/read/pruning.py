@@ -79,7 +79,7 @@ def _partition_leaf(
             return None
         pieces = [pa.repeat(item, 1) for item in items]
         wanted = pa.concat_arrays(pieces) if pieces else pa.array([], values.type)
-        holds = pc.and_(pc.is_in(values, value_set=wanted), pc.is_valid(values))
+        holds = pc.and_(pc.is_in(_one_zero(values), value_set=_one_zero(wanted)), pc.is_valid(values))
     else:
         value = _in_type(leaf.value, values.type)
         if value is None:
@@ -87,6 +87,14 @@ def _partition_leaf(
         holds = _compare(leaf.op, values, values, value)
         holds = pc.fill_null(holds, fill_value=False)
     return pc.or_(holds, pc.invert(is_known))
+
+
+def _one_zero(values: pa.Array) -> pa.Array:
+    """0.0 for -0.0: sets take them for two values, engines for one."""
+    if not pa.types.is_floating(values.type):
+        return values
+    zero = pa.scalar(0.0, values.type)
+    return pc.if_else(pc.equal(values, zero), zero, values)
 
 
 def _file_leaf(leaf: Compare | IsIn | IsNull, ranges: pa.Table) -> pa.BooleanArray | None:
