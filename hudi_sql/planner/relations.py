@@ -60,8 +60,10 @@ class _Rows(SnapshotRelation):
 
 
 def _expression(predicate: pc.Expression | pa.Scalar | None) -> pc.Expression | None:
-    """DataFusion pushes a condition that it found to be constant as a bare value."""
-    return pc.scalar(predicate.as_py()) if isinstance(predicate, pa.Scalar) else predicate
+    """DataFusion pushes a condition that it found to be constant as a bare value; NULL has to stay a boolean."""
+    if isinstance(predicate, pa.Scalar):
+        return pc.scalar(pa.scalar(predicate.as_py(), pa.bool_()))
+    return predicate
 
 
 def relation_of(table: LentTable, snapshot: Snapshot) -> SnapshotRelation | PositionsRelation:

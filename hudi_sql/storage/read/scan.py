@@ -17,7 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_sql.errors import CorruptTableError, HudiSqlError, ObjectNotFoundError, UnsupportedTableError
+from hudi_sql.errors import (
+    BindError,
+    CorruptTableError,
+    HudiSqlError,
+    ObjectNotFoundError,
+    UnsupportedTableError,
+)
 from hudi_sql.storage.base_file.reader import (
     DEFAULT_BATCH_ROWS,
     BaseFileReader,
@@ -70,6 +76,7 @@ class ScanTask:
 def scan_rows(task: ScanTask) -> pa.RecordBatchReader:
     """Stream the rows of which the predicate is true."""
     _check_slices(task.slices)
+    _check_predicate(task)
     return pa.RecordBatchReader.from_batches(task.output_schema, _rows(task))
 
 
@@ -79,6 +86,7 @@ def scan_rows_with_positions(task: ScanTask) -> pa.RecordBatchReader:
     The slice column counts in `task.slices`.
     """
     _check_slices(task.slices)
+    _check_predicate(task)
     schema = task.output_schema
     for name, kind in ((SLICE_COLUMN, pa.int32()), (POSITION_COLUMN, pa.int64())):
         schema = schema.append(pa.field(name, kind, nullable=False))
@@ -99,6 +107,22 @@ def _check_slices(slices: Sequence[FileSlice]) -> None:
                 value="MERGE_ON_READ",
                 hint="Compact the table first, or read it with Hudi.",
             )
+
+
+def _check_predicate(task: ScanTask) -> None:
+    """Refuse what is no condition on these columns, before a file could be called damaged for it."""
+    if task.predicate is not None:
+        _filtered(pa.RecordBatch.from_pylist([], task.schema), task.predicate)
+
+
+def _filtered(batch: pa.RecordBatch, predicate: pc.Expression) -> pa.RecordBatch:
+    try:
+        return batch.filter(predicate)
+    except pa.ArrowException as exc:
+        raise BindError(
+            f"The condition {predicate} cannot be evaluated while the table is read: {exc}",
+            hint="Compare the columns with values of their own types.",
+        ) from exc
 
 
 def _threads(store: Store) -> int:
@@ -180,7 +204,7 @@ def _scan_odd(task: ScanTask, base: BaseFile) -> Iterator[pa.RecordBatch]:
         for item in _adapted(task, base, reader, None):
             batch = item.batch
             if task.predicate is not None:
-                batch = batch.filter(task.predicate)
+                batch = _filtered(batch, task.predicate)
             if batch.num_rows:
                 yield _with_columns(batch, output)
 
@@ -198,7 +222,7 @@ def _placed(task: ScanTask, index: int, base: BaseFile, schema: pa.Schema) -> It
             fields = [*batch.schema, *list(schema)[-2:]]
             batch = pa.RecordBatch.from_arrays([*batch.columns, *places], schema=pa.schema(fields))
             if task.predicate is not None:
-                batch = batch.filter(task.predicate)
+                batch = _filtered(batch, task.predicate)
             if batch.num_rows:
                 yield _with_columns(batch, schema)
 
