@@ -19,6 +19,8 @@ from tests.golden_tables import unpack
 if TYPE_CHECKING:
     from tests.sqllogic.conftest import Lake
 
+pytestmark = pytest.mark.slow
+
 CONDITIONS = {
     "d": "d = 0.0 | d = -0.0 | d IN (0.0) | d IN (-0.0, 7.0) | d > 2.5 | d <= 0 | NOT (d > 2.5) | d IS NOT NULL",
     None: """n IN (NULL) | n NOT IN (NULL) | NOT (n IN (NULL)) | n IN (1, NULL) | s IN (NULL) | n = NULL | NULL | d > 2.5
