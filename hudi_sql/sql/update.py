@@ -28,16 +28,9 @@ def bind_update(tree: exp.Update, text: str, context: BindContext) -> BoundUpdat
     values = assignments(tree.expressions, info.schema, alias, scope, table=str(name), part="SET")
     where = _where(tree, scope, context, str(name))
     if context.dialect == "spark":
-        typer = SparkTyper(
-            tree.this,
-            alias,
-            items,
-            with_=tree.args.get("with_"),
-            schema=info.schema,
-            table=str(name),
-            context=context,
+        (values,) = _typer(tree, found, items, context).check(
+            [values], [] if where is None else [("WHERE", where)]
         )
-        (values,) = typer.check([values], [] if where is None else [("WHERE", where)])
     else:
         values = cast_assignments(values, info.schema)
     return BoundUpdate(
@@ -68,16 +61,7 @@ def bind_delete(tree: exp.Delete, text: str, context: BindContext) -> BoundDelet
         using = items[0].copy() if len(items) == 1 else exp.Tuple(expressions=[item.copy() for item in items])
     where = _where(tree, scope, context, str(name))
     if context.dialect == "spark" and where is not None:
-        typer = SparkTyper(
-            tree.this,
-            alias,
-            items,
-            with_=tree.args.get("with_"),
-            schema=info.schema,
-            table=str(name),
-            context=context,
-        )
-        typer.check([], [("WHERE", where)])
+        _typer(tree, found, items, context).check([], [("WHERE", where)])
     return BoundDelete(
         text=text,
         tables=_tables(tree, name, context),
@@ -143,6 +127,24 @@ def returning_items(
         else:
             result.append(qualify(item, scope, part="RETURNING"))
     return tuple(result)
+
+
+def _typer(
+    tree: exp.Expression,
+    target: tuple[TableName, TableInfo, str],
+    items: list[exp.Expression],
+    context: BindContext,
+) -> SparkTyper:
+    name, info, alias = target
+    return SparkTyper(
+        tree.this,
+        alias,
+        items,
+        with_=tree.args.get("with_"),
+        schema=info.schema,
+        table=str(name),
+        context=context,
+    )
 
 
 def _where(tree: exp.Expression, scope: Scope, context: BindContext, table: str) -> exp.Expression | None:
